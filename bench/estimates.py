@@ -24,7 +24,7 @@ from traindyno.slices.estimates.memory import estimate_peak
 from traindyno.slices.estimates.step_time import (
     NORMAL_90,
     TERMS,
-    Device,
+    DeviceSpeed,
     Division,
     ModelShape,
     device_of,
@@ -92,11 +92,11 @@ class Row:
     model: str
     shape: ModelShape
     division: Division
-    device: Device
+    device: DeviceSpeed
     seconds: float
 
 
-def _device(accelerator: str) -> Device:
+def _device(accelerator: str) -> DeviceSpeed:
     found = device_of(accelerator)
     assert found is not None
     return found

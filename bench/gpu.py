@@ -95,13 +95,13 @@ def mfu_percent(
 
 
 def peak_flops(device_name: str) -> float | None:
-    """Dense bf16; None if the table has no such device.
+    """Dense, in 16 bits; None if the table has no such device.
 
     A variant (PCIe, NVL) has a different peak.
     """
     for each in instance_types().values():
         if each.accelerator is not None and is_named(device_name, each.accelerator):
-            return each.peak_dense_bf16_flops_per_device
+            return each.device.half_flops
     return None
 
 

@@ -148,6 +148,7 @@ def test_a_changed_sentence_changes_no_code_of_jobs(tmp_path: Path) -> None:
         "training/run/train.py",
         "traindyno/core/step_log/line.py",
         "traindyno/core/instances/data/instance_types.json",
+        "traindyno/core/instances/data/devices.json",
     ):
         change(tmp_path / name)
         after = pack(training_files(tmp_path))

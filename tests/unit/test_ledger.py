@@ -112,10 +112,9 @@ def test_specifications_are_those_of_the_labs_table() -> None:
     for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"):
         found, key = instance(f"ml.{name}"), name.replace(".", "-")
         assert found.devices_per_instance == trainium[f"{key}-chips"] * per_chip
-        assert known(found.device_memory_gb) * per_chip == trainium["memory-per-chip"]
+        assert known(found.device.memory_gb) * per_chip == trainium["memory-per-chip"]
         assert (
-            known(found.device_memory_gb) * known(found.devices_per_instance)
-            == trainium[f"{key}-memory"]
+            known(found.device.memory_gb) * found.devices_per_instance == trainium[f"{key}-memory"]
         )
         assert (found.vcpus, found.memory_gib) == (
             trainium[f"{key}-vcpus"],
@@ -135,7 +134,5 @@ def test_specifications_are_those_of_the_labs_table() -> None:
 def test_the_peak_that_the_post_prints_is_not_todays() -> None:
     found = instance("ml.trn1.32xlarge")
     # 32 cores of 95 TFLOPS, as the claim's note says
-    assert known(found.devices_per_instance) * known(
-        found.peak_dense_bf16_flops_per_device
-    ) == pytest.approx(3.04e15)
+    assert found.devices_per_instance * known(found.device.half_flops) == pytest.approx(3.04e15)
     assert published("bert-trainium")["peak-compute"] == 3.4

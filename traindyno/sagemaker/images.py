@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.devices import AcceleratorKind
 from traindyno.core.instances.instance_types import (
-    AcceleratorKind,
     InstanceType,
     find_instance_type,
 )

@@ -113,9 +113,6 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
     launcher = _launcher(run, suite, settings, own)
     # The toolkit counts the devices of the instance; the document names them before there is one.
     devices = known_type(run.cell.settings.instance).devices_per_instance
-    assert launcher == PROCESS or devices, (
-        f"{run.run_id}: the planner lets no run of unknown devices share a job"
-    )
     folder = f"{CONTAINER_FOLDER}/{run.run_id}"
     environment = run_environment(
         run, suite, step_log=f"{folder}/{STEP_LOG}", checkpoints=f"{folder}/{STATE}"

@@ -9,7 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.instances.instance_types import AcceleratorKind, InstanceType
+from traindyno.core.instances.devices import AcceleratorKind
+from traindyno.core.instances.instance_types import (
+    InstanceType,
+)
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION

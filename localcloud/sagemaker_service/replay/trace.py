@@ -103,9 +103,7 @@ def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
     formula ignores the strategy and the compiler.
     """
     instance = find_instance_type(job.instance_type)
-    peak = (
-        instance.peak_dense_bf16_flops_per_device if instance else None
-    ) or NOMINAL_FLOPS_PER_DEVICE
+    peak = (instance.device.half_flops if instance else None) or NOMINAL_FLOPS_PER_DEVICE
     flops = 6 * NOMINAL_PARAMETERS * work.sequence_length * work.global_batch_size / work.world_size
     step_seconds = NOMINAL_STEP_OVERHEAD_SECONDS + flops / (NOMINAL_UTILISATION * peak)
     return Trace(name="nominal", step_seconds=step_seconds)
@@ -131,8 +129,8 @@ def implied_rate(trace: Trace, job: TrainingJob, work: JobWork) -> ImpliedRate:
     process.
     """
     instance = find_instance_type(job.instance_type)
-    peak = instance.peak_dense_bf16_flops_per_device if instance else None
-    if instance is None or peak is None or instance.devices_per_instance is None:
+    peak = instance.device.half_flops if instance else None
+    if instance is None or peak is None:
         return _unknown(f"the peak of {job.instance_type} is not in the lab's table")
     if trace.flops_per_sample is None:
         return _unknown(f"trace {trace.name} states no flops_per_sample")

@@ -23,7 +23,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import FAILURE_PREFIX
 from traindyno.core.step_log.reader import read_step_log
 
-WITH_PEAK = [each for each in instance_types().values() if each.peak_dense_bf16_flops_per_device]
+WITH_PEAK = [each for each in instance_types().values() if each.device.half_flops]
 P4D: dict[str, Any] = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2}
 
 
@@ -33,8 +33,8 @@ def end_of(trace: Trace, job: TrainingJob, faults: FaultInjector) -> PlannedStep
 
 def trace_at(share: float, instance: InstanceType, instances: int, dice: random.Random) -> Trace:
     """A trace at this share of the peak of so many instances, with a batch of 2 on each device."""
-    devices = (instance.devices_per_instance or 0) * instances
-    peak = (instance.peak_dense_bf16_flops_per_device or 0) * devices
+    devices = instance.devices_per_instance * instances
+    peak = (instance.device.half_flops or 0) * devices
     flops, own_samples = 10 ** dice.uniform(9, 13), dice.choice([None, 1, 5])
     seconds = (own_samples or 2) * devices * flops / (share * peak)
     recorded = (seconds * 0.5, seconds * 1.5) if dice.random() < 0.5 else ()
@@ -125,9 +125,9 @@ def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(
             "trace mine states no flops_per_sample",
         ),
         (
-            "ml.g4dn.xlarge",
+            "ml.m7i.xlarge",
             Trace(name="mine", step_seconds=1e-9, flops_per_sample=1e15),
-            "the peak of ml.g4dn.xlarge",
+            "the peak of ml.m7i.xlarge",
         ),
         (
             "ml.p4d.24xlarge",

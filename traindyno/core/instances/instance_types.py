@@ -4,18 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from traindyno.core.instances.devices import HOST, AcceleratorKind, Device, devices
+
 LOCAL_PREFIX = "local."
-
-
-class AcceleratorKind(StrEnum):
-    NONE = "none"
-    GPU = "gpu"
-    NEURON = "neuron"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,14 +23,12 @@ class InstanceType:
     """
 
     name: str
-    accelerator_kind: AcceleratorKind
     accelerator: str | None
-    devices_per_instance: int | None
+    device: Device
+    devices_per_instance: int
     vcpus: int | None
     memory_gib: float | None
     has_nvme: bool
-    device_memory_gb: float | None
-    peak_dense_bf16_flops_per_device: float | None
     has_efa: bool
     has_rdma: bool
     has_training_quota: bool
@@ -44,6 +37,10 @@ class InstanceType:
     @property
     def family(self) -> str:
         return self.name.split(".")[1]
+
+    @property
+    def accelerator_kind(self) -> AcceleratorKind:
+        return self.device.kind
 
     @property
     def is_local(self) -> bool:
@@ -82,24 +79,19 @@ def instance_types() -> Mapping[str, InstanceType]:
         .joinpath("instance_types.json")
         .read_text(encoding="utf-8")
     )
-    return {
-        name: _read_row(name, row, table["accelerators"]) for name, row in table["types"].items()
-    }
+    return {name: _read_row(name, row) for name, row in table["types"].items()}
 
 
-def _read_row(name: str, row: Mapping[str, Any], accelerators: Mapping[str, Any]) -> InstanceType:
+def _read_row(name: str, row: Mapping[str, Any]) -> InstanceType:
     accelerator = row.get("accelerator")
-    device: Mapping[str, Any] = accelerators[accelerator] if accelerator else {"kind": "none"}
     return InstanceType(
         name=name,
-        accelerator_kind=AcceleratorKind(device["kind"]),
         accelerator=accelerator,
+        device=devices()[accelerator] if accelerator else HOST,
         devices_per_instance=row["devices"] if accelerator else 1,
         vcpus=row.get("vcpus"),
         memory_gib=row.get("memory_gib"),
         has_nvme=row.get("nvme", False),
-        device_memory_gb=device.get("memory_gb"),
-        peak_dense_bf16_flops_per_device=device.get("peak_dense_bf16_flops"),
         has_efa=row.get("efa", False),
         has_rdma=row.get("rdma", False),
         has_training_quota=row.get("has_training_quota", True),

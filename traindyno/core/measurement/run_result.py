@@ -205,9 +205,7 @@ def build_run_result(
             session,
             table,
             warmup_steps=suite.measurement.warmup,
-            peak_flops_per_device=known.peak_dense_bf16_flops_per_device
-            if known and is_known
-            else None,
+            peak_flops_per_device=known.device.half_flops if known and is_known else None,
         )
         divided = [
             each

@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.instances.devices import AcceleratorKind
+from traindyno.core.instances.instance_types import (
+    find_instance_type,
+)
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
@@ -94,8 +97,6 @@ def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
     is_older = version is not None and version < FIRST_TORCHRUN_VERSION
     if is_older and not TRAITS[settings.strategy].one_process:
         return f"image {image} has a PyTorch that SageMaker starts with mpirun"
-    if instance_type.devices_per_instance is None and not TRAITS[settings.strategy].one_process:
-        return f"the number of devices of {settings.instance} is unknown, and each has a process"
     return None
 
 

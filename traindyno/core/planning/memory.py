@@ -11,7 +11,6 @@ from typing import Any
 from traindyno.core.costs.quantity_text import bytes_text
 from traindyno.core.instances.instance_types import find_instance_type, has_gpu
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings, has_effect, setting_descriptions
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_converter
@@ -94,8 +93,8 @@ def device_memory_bytes(instance_type: str) -> int | None:
     found = find_instance_type(instance_type)
     return (
         None
-        if found is None or found.device_memory_gb is None
-        else int(found.device_memory_gb * BYTES_PER_GB)
+        if found is None or found.device.memory_gb is None
+        else int(found.device.memory_gb * BYTES_PER_GB)
     )
 
 
@@ -113,8 +112,6 @@ def why_not_estimated(workload: Workload, settings: Settings) -> str | None:
     """None where an estimate is possible."""
     if workload.task is Task.SCRIPT:
         return "a script's memory is known only while it runs"
-    if world_size(settings) is None:
-        return f"the number of devices of {settings.instance} is unknown"
     return None
 
 

@@ -135,16 +135,15 @@ def _divisions(count: int, processes: int) -> Iterator[tuple[int, ...]]:
 
 
 def world_size(settings: Settings) -> int | None:
-    """Processes of the whole job, one for each device; None if the instance type's number of
-    devices is unknown.
+    """Processes of the whole job, one for each device; None for an unknown instance type.
 
     A strategy of one process uses one device of an instance.
     """
     instance_type = find_instance_type(settings.instance)
-    devices = instance_type.devices_per_instance if instance_type else None
-    if devices is None:
+    if instance_type is None:
         return None
-    return settings.instance_count * (1 if TRAITS[settings.strategy].one_process else devices)
+    is_one = TRAITS[settings.strategy].one_process
+    return settings.instance_count * (1 if is_one else instance_type.devices_per_instance)
 
 
 def neighbour_count(settings: Settings, processes: int) -> int:

@@ -83,7 +83,7 @@ def estimate_candidate(
         shards_optimizer=settings.strategy in SHARDS_STATE,
         recomputes=settings.activation_checkpointing,
         is_half=settings.precision is not Precision.FP32,
-        neighbours=instance_type.devices_per_instance or 1,
+        neighbours=instance_type.devices_per_instance,
         network=network or device.link,
     )
     step = estimate_step(shape, division, device)
@@ -124,7 +124,7 @@ def find_candidates(
 def _strategies(name: str, count: int) -> Iterator[Settings]:
     """From the one that communicates and computes least to the one that needs the least memory."""
     instance_type = instance_types()[name]
-    precision = Precision.BF16 if instance_type.peak_dense_bf16_flops_per_device else Precision.FP16
+    precision = Precision.BF16 if instance_type.device.has_bf16 else Precision.FP16
     base = Settings(instance=name, instance_count=count, precision=precision)
     if (world_size(base) or 1) == 1:
         strategies: tuple[Strategy, ...] = (Strategy.SINGLE,)

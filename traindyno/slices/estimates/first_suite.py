@@ -25,7 +25,10 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.errors import TraindynoError
-from traindyno.core.instances.instance_types import AcceleratorKind, instance_types
+from traindyno.core.instances.devices import AcceleratorKind
+from traindyno.core.instances.instance_types import (
+    instance_types,
+)
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.memory import usable_memory_bytes
@@ -396,7 +399,7 @@ def _why_nothing(shape: ModelShape | None, types: Sequence[str], inputs: PlanInp
     size = (
         "" if shape is None else f" of a model with {shape.parameters / 1e9:.3g} billion parameters"
     )
-    devices = {name: instance_types()[name].devices_per_instance or 1 for name in priced}
+    devices = {name: instance_types()[name].devices_per_instance for name in priced}
     largest = sorted(priced, key=lambda name: -devices[name] * (usable_memory_bytes(name) or 0))
     return (
         f"by the estimate, no step{size} fits into "

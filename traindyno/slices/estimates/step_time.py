@@ -14,7 +14,7 @@ from importlib.resources import files
 from math import exp
 from typing import Any
 
-from traindyno.core.instances.instance_types import instance_types
+from traindyno.core.instances.devices import devices
 from traindyno.slices.estimates.suite import Estimated
 
 #: z of a 90 % interval
@@ -41,7 +41,7 @@ class ModelShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class DeviceSpeed:
     """Peaks of one device by its data sheet, in FLOPS and bytes per second.
 
     ``link``: to the others of its instance, in one direction. ``rows``: the published measurements
@@ -82,7 +82,7 @@ class Division:
         """Sequences of one step."""
         return self.batch * self.passes * self.replicas
 
-    def link_of_replicas(self, device: Device) -> float:
+    def link_of_replicas(self, device: DeviceSpeed) -> float:
         """Bytes per second between replicas, whose slowest link is that between instances."""
         return (
             device.link
@@ -108,7 +108,7 @@ TERMS = (
 LAUNCH_SECONDS = 1e-4
 
 
-def step_terms(shape: ModelShape, division: Division, device: Device) -> tuple[float, ...]:
+def step_terms(shape: ModelShape, division: Division, device: DeviceSpeed) -> tuple[float, ...]:
     """The seconds of each of ``TERMS``."""
     slots = division.passes + division.pipeline - 1
     layers = shape.layers / division.pipeline
@@ -141,7 +141,7 @@ def step_terms(shape: ModelShape, division: Division, device: Device) -> tuple[f
     )
 
 
-def estimate_step(shape: ModelShape, division: Division, device: Device) -> Estimated:
+def estimate_step(shape: ModelShape, division: Division, device: DeviceSpeed) -> Estimated:
     """Seconds of one step of all replicas."""
     figures = fitted()
     weights: Mapping[str, float] = figures["step_time"]["weights"]
@@ -154,7 +154,7 @@ def estimate_step(shape: ModelShape, division: Division, device: Device) -> Esti
     return Estimated(mean=mean, low=mean / factor, high=mean * factor)
 
 
-def exchange_seconds(shape: ModelShape, division: Division, device: Device) -> float:
+def exchange_seconds(shape: ModelShape, division: Division, device: DeviceSpeed) -> float:
     """The least time to average gradients in fp32 in a ring, which no computation can hide.
 
     Published steps have fast links: their fit finds no such term.
@@ -167,17 +167,22 @@ def exchange_seconds(shape: ModelShape, division: Division, device: Device) -> f
     )
 
 
-def device_of(accelerator: str | None) -> Device | None:
+def device_of(accelerator: str | None) -> DeviceSpeed | None:
     """None for a device whose figures nobody looked up."""
-    found = fitted()["devices"].get(accelerator)
-    if found is None:
+    known = devices().get(accelerator or "")
+    if known is None:
         return None
-    bf16 = next(
-        each.peak_dense_bf16_flops_per_device
-        for each in instance_types().values()
-        if each.accelerator == accelerator
+    half, single = known.half_flops, known.single_flops
+    memory, link = known.memory_bytes_per_second, known.link_bytes_per_second
+    if half is None or single is None or memory is None or link is None:
+        return None
+    return DeviceSpeed(
+        half_flops=half,
+        single_flops=single,
+        memory=memory,
+        link=link,
+        rows=fitted()["rows"].get(accelerator, 0),
     )
-    return Device(**{"half_flops": bf16, **found})
 
 
 @cache

@@ -217,7 +217,7 @@ def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
     )
     if (
         instance is not None
-        and (instance.devices_per_instance or 1) * training.get("instance_count", 1) > 1
+        and instance.devices_per_instance * training.get("instance_count", 1) > 1
     ):
         axes["strategy"] = list(dict.fromkeys((strategy, Strategy.DDP.value, Strategy.FSDP.value)))
     return axes
@@ -233,7 +233,7 @@ def neighbours(name: str) -> list[str]:
     types = [each for each in instance_types().values() if not each.is_local]
     family = sorted(
         (each for each in types if each.family == own.family),
-        key=lambda each: (each.devices_per_instance or 0, each.vcpus or 0, each.memory_gib or 0.0),
+        key=lambda each: (each.devices_per_instance, each.vcpus or 0, each.memory_gib or 0.0),
     )
     place = [each.name for each in family].index(name)
     near = [

@@ -1,14 +1,15 @@
 """The table of instance types against botocore's enum, and the facts in it."""
 
 import json
+from dataclasses import asdict
 from importlib.resources import files
 
 import botocore.session
 import pytest
 
 from tests.unit.run_samples import known
+from traindyno.core.instances.devices import AcceleratorKind, devices
 from traindyno.core.instances.instance_types import (
-    AcceleratorKind,
     close_instance_types,
     instance_types,
 )
@@ -64,9 +65,7 @@ def test_every_type_has_the_columns_of_the_host() -> None:
         name for name, row in remote.items() if not {"vcpus", "memory_gib", "nvme"} <= row.keys()
     } == set()
     assert {name for name, row in remote.items() if None in (row["vcpus"], row["nvme"])} == set()
-    assert {name for name, row in remote.items() if row["memory_gib"] is None} == {
-        "ml.p6e-gb200.36xlarge"
-    }
+    assert all(row["memory_gib"] for row in remote.values())
 
 
 def test_all_types_of_a_family_have_nvme_disks_or_none_has() -> None:
@@ -103,36 +102,55 @@ def size_of(name: str) -> float:
 )
 def test_the_memory_of_a_p6_instance_is_awss_figure(name: str, instance_gb: int) -> None:
     found = instance_types()[name]
-    assert known(found.device_memory_gb) * known(found.devices_per_instance) == instance_gb
+    assert known(found.device.memory_gb) * found.devices_per_instance == instance_gb
 
 
-def test_every_accelerator_that_aws_trains_on_has_memory() -> None:
-    """A plan with estimates can then refuse a cell on any of them."""
+def test_every_accelerator_that_aws_trains_on_has_devices_memory_and_a_peak() -> None:
+    """A plan with estimates can refuse a cell on any of them, a simulation any impossible rate."""
     unknown = {
         found.name
         for found in instance_types().values()
-        if found.has_accelerator and not found.device_memory_gb
+        if found.has_accelerator
+        and not (found.device.memory_gb and found.device.half_flops and found.devices_per_instance)
     }
     assert unknown == {"local.gpu"}
 
 
+@pytest.mark.parametrize(
+    ("name", "instance_flops", "has_bf16"),
+    [
+        ("ml.p2.16xlarge", 69.92e12, False),  # 8 boards of 8.74 TFLOPS, in single precision
+        ("ml.p3.16xlarge", 1e15, False),  # AWS: up to one petaflop in mixed precision
+        ("ml.p3dn.24xlarge", 1e15, False),
+        ("ml.g4dn.12xlarge", 260e12, False),  # the post's: 4 of 65
+        ("ml.g7.24xlarge", 878.8e12, True),
+        ("ml.g7e.48xlarge", 4.03e15, True),
+        ("ml.p6-b300.48xlarge", 18e15, True),
+        ("ml.p6e-gb200.36xlarge", 10e15, True),
+        ("ml.trn2.48xlarge", 10.672e15, True),  # 16 chips of 667
+    ],
+)
+def test_the_dense_16_bit_peak_of_an_instance(
+    name: str, instance_flops: float, has_bf16: bool
+) -> None:
+    found = instance_types()[name]
+    peak = known(found.device.half_flops) * found.devices_per_instance
+    assert peak == pytest.approx(instance_flops, rel=1e-3)
+    assert found.device.has_bf16 is has_bf16
+
+
 def test_what_is_not_known_is_none_and_never_zero() -> None:
-    assert instance_types()["ml.p3.16xlarge"].peak_dense_bf16_flops_per_device is None
-    assert instance_types()["ml.g7e.48xlarge"].peak_dense_bf16_flops_per_device is None
-    assert (
-        instance_types()["ml.p6-b300.48xlarge"].peak_dense_bf16_flops_per_device == 2.25e15
-    )  # 18 PFLOPS of 8
-    assert instance_types()["ml.g7.24xlarge"].devices_per_instance is None
-    numbers = [
+    assert devices()["this machine's GPU"].memory_gb is None
+    assert 0 not in {
         value
-        for found in instance_types().values()
-        for value in (
-            found.devices_per_instance,
-            found.peak_dense_bf16_flops_per_device,
-            found.device_memory_gb,
-        )
-    ]
-    assert 0 not in numbers
+        for device in devices().values()
+        for value in asdict(device).values()
+        if not isinstance(value, bool)
+    }
+
+
+def test_every_device_is_one_of_a_type() -> None:
+    assert set(devices()) == {found.accelerator for found in instance_types().values()} - {None}
 
 
 def test_types_without_a_training_quota_are_marked() -> None:

@@ -50,7 +50,6 @@ def test_the_posts_tip_is_computed_for_its_own_suite() -> None:
         ),
         ({"instances": ["ml.g5.xlarge", "ml.g5.2xlarge"], "workers": [4]}, []),
         ({"instances": ["local.cpu"]}, []),  # unknown vCPUs
-        ({"instances": ["ml.g7.24xlarge"]}, []),  # unknown devices
     ],
 )
 def test_each_known_instance_type_has_its_own_number(

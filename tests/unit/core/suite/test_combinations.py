@@ -180,10 +180,6 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             ),
         ),
         (
-            {"strategy": "tensor", "tensor_degree": 2, "instance": "ml.g7.24xlarge"},
-            "instance: the number of devices of ml.g7.24xlarge is not known",
-        ),
-        (
             {
                 "strategy": "pipeline",
                 "pipeline_degree": 2,

@@ -159,13 +159,6 @@ def test_the_learning_rate_of_a_searching_cell_follows_its_constant_global_batch
             "gradient_accumulation_steps 2 beside global_batch_size 64, from which the steps "
             "follow: expected one of the two",
         ),
-        (
-            {"instance": "ml.g7.24xlarge", "global_batch_size": 64},
-            (
-                "the number of devices of ml.g7.24xlarge is not known, so global_batch_size "
-                "can't be divided"
-            ),
-        ),
     ],
 )
 def test_what_is_refused_is_named_with_what_would_be_accepted(

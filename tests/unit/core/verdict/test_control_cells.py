@@ -16,7 +16,10 @@ from tests.unit.run_samples import known
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import STAGED_SOURCE
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.instances.instance_types import AcceleratorKind, find_instance_type
+from traindyno.core.instances.devices import AcceleratorKind
+from traindyno.core.instances.instance_types import (
+    find_instance_type,
+)
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from traindyno.core.instances.devices import AcceleratorKind
 from traindyno.core.instances.instance_types import (
-    AcceleratorKind,
     InstanceType,
     find_instance_type,
 )
@@ -240,13 +240,7 @@ def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Im
 def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
     used = [field for field in settings_with(Effect.DEGREE) if has_effect(field, settings)]
     processes = world_size(settings)
-    if used and processes is None:
-        reason = (
-            f"the number of devices of {settings.instance} is not known, so {used[0]} can't be "
-            "checked"
-        )
-        yield Impossible(field="instance", reason=reason)
-    elif used and processes:
+    if used and processes:
         yield from _check_product(settings, used, processes)
 
 
@@ -281,14 +275,8 @@ def check_global_batch(settings: Settings, _: InstanceType) -> Iterator[Impossib
         yield Impossible(field="gradient_accumulation_steps", reason=reason)
         return
     processes = world_size(settings)
-    if processes is None:
-        reason = (
-            f"the number of devices of {settings.instance} is not known, so global_batch_size "
-            "can't be divided"
-        )
-        yield Impossible(field="instance", reason=reason)
-        return
-    yield from _check_division(settings, processes)
+    if processes is not None:
+        yield from _check_division(settings, processes)
 
 
 def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
