@@ -11,8 +11,8 @@ LISTED := requirements/xla images/pytorch_requirements images/neuron/requirement
 SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
 TEMPLATES := $(TEMPLATE) build/cdk.out/LabImages.template.json
-# One more than the cores, because tests of the local cloud wait part of their time; four need 8 GiB of memory.
-TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
+# More than the cores, because tests of the local cloud wait part of their time, and as many as memory allows: 2.5 GiB each.
+TEST_WORKERS = $(shell $(PYTHON) -c 'import os; cores = os.cpu_count() or 1; print(max(1, min(2 * cores + 1, 8, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 2 // (5 << 30))))')
 # requirements/lock.txt has requirements.txt's versions with the hashes of all files of each: pip resolves nothing. PyTorch,
 # whose wheels differ by index, is installed by its version.
 INSTALL := -m pip install --quiet --disable-pip-version-check

@@ -2,7 +2,7 @@
 this package.
 """
 
-__version__ = "0.3.0"
+__version__ = "0.1.0"
 
 # Public name → its module, which comes with the first use: a container and a function import the
 # package without them.
