@@ -7,7 +7,10 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+import torch
+from transformers import Mistral4ForSequenceClassification
 
+from tests.training.small_models import small_config
 from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.failure import count_oom_kills
 from training.checkpoints.stop_request import StopRequest
@@ -75,6 +78,24 @@ def test_the_first_error_is_the_cause(tmp_path: Path) -> None:
     assert line["outcome"] == "internal_error"
     assert "ValueError: expected a number" in line["message"]
     assert failure.reported_failure()[0] == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("raised", "outcome"), [(RuntimeError, "user_code_error"), (OSError, "internal_error")]
+)
+def test_an_error_of_transformers_code_for_a_model_is_the_models(
+    raised: type[Exception], outcome: str, tmp_path: Path
+) -> None:
+    """Of a configuration whose heads rotate other numbers of values than they have."""
+    model = Mistral4ForSequenceClassification(small_config("mistral4"))
+    tokens = torch.ones(1, 8, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="must match the size") as failed:
+        model(input_ids=tokens)
+    error = raised(str(failed.value)).with_traceback(failed.value.__traceback__)
+    line = fail_with(error, tmp_path / "log")
+    assert line["outcome"] == outcome
+    of_model = "transformers' code of the model, modeling_mistral4.py, failed: RuntimeError"
+    assert (of_model in line["message"]) == (outcome == "user_code_error")
 
 
 @pytest.mark.parametrize(("processes", "outcome"), [(2, "out_of_memory"), (1, "stopped_by_user")])

@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
 
@@ -22,7 +23,7 @@ from traindyno.callbacks.failure import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import PROBE
 from training.checkpoints.stop_request import StopRequest
-from training.errors import PeerFailed, RunStopped
+from training.errors import PeerFailed, RunStopped, WorkloadError
 from training.process.process_group import Topology
 from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
@@ -36,6 +37,9 @@ PEER_SIGNS = (
     "connection was likely closed",
     "remote process exited",
 )
+# Of a call with values that it can't take; those of devices and peers have classes of their own.
+OF_VALUES = (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError)
+TORCH, MODELS = "/torch/", "/transformers/models/"
 # torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120
 # s.
 CHECKPOINT_SECONDS = 25.0
@@ -118,6 +122,7 @@ class CrashHandler:
                     *earlier
                 )  # such as a folder that was removed with the process that made it
             else:
+                error = named_of_model(error)
                 outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
                 publish_failure(outcome, failure.describe(error, self._topology.rank))
             self._end(error)
@@ -170,6 +175,20 @@ class CrashHandler:
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)
         exit_now(FAILURE_EXIT_CODE)
+
+
+def named_of_model(error: BaseException) -> BaseException:
+    """An error that transformers' code of the model raised, in its own name: most often values of
+    its configuration do not fit together. Any other error is as it was.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.filename for frame in frames if TORCH not in frame.filename]
+    if type(error) not in OF_VALUES or not own or MODELS not in own[-1]:
+        return error
+    return WorkloadError(
+        f"transformers' code of the model, {Path(own[-1]).name}, failed: {type(error).__name__}: "
+        f"{error}; expected values of the model's configuration that fit together"
+    )
 
 
 def is_from_a_peer(error: BaseException) -> bool:
