@@ -3,6 +3,7 @@ it; and a checksum of its content.
 """
 
 import itertools
+import math
 import zlib
 from typing import Any, Iterator, Mapping, Optional, Tuple
 
@@ -78,6 +79,12 @@ def checksum(batch: Any) -> Optional[int]:
         text = repr((tuple(values.shape), drawn.tolist()))
         found = zlib.crc32(text.encode(), found or 0)
     return found
+
+
+def values_per_row(batch: Any) -> int:
+    """Of all tensors that have more than one for each row."""
+    shapes = [tuple(tensor.shape) for tensor in _tensors(batch)]
+    return sum(math.prod(shape[1:]) for shape in shapes if len(shape) > 1)
 
 
 def refuse_length_of_batch(samples: int, variables: Mapping[str, Any]) -> None:

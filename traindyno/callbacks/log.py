@@ -10,7 +10,13 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from traindyno.callbacks import failure, process
-from traindyno.callbacks.batch import checksum, count_rows, own_part, refuse_length_of_batch
+from traindyno.callbacks.batch import (
+    checksum,
+    count_rows,
+    own_part,
+    refuse_length_of_batch,
+    values_per_row,
+)
 from traindyno.callbacks.checkpoints import AnyPath
 from traindyno.callbacks.clock import HostClock, clock_for_this_process, now
 from traindyno.callbacks.environment import environment_facts, host_id, peak_memory_bytes
@@ -27,6 +33,7 @@ from traindyno.core.step_log.line import (
     IN_BACKGROUND,
     KEPT_STEPS,
     PAUSE,
+    ROW_VALUES,
     SEED,
     SEED_VARIABLE,
     SETUP,
@@ -90,6 +97,7 @@ class StepLogger:
         self._shared_by: Optional[int] = None
         self._batches_noted = 0
         self._checksums: List[int] = []
+        self._row_values: List[int] = []
 
     def measure_with(
         self, make_clock: Callable[[], HostClock], peak_memory: Callable[[], Optional[int]]
@@ -181,17 +189,20 @@ class StepLogger:
 
     def note_batch(self, batch: Any) -> None:
         """The first batches of several processes are compared when the log is read: those of
-        processes that share their rows would be counted once in each.
+        processes that share their rows would be counted once in each. So would parts of the same
+        rows: they have fewer values than the rows of another cell.
         """
         if self._batches_noted == CHECKED_BATCHES:
             return
         self._batches_noted += 1
         is_alone = self._is_independent or process.this_process().world_size == 1
         found = None if is_alone or self._shared_by is not None else checksum(batch)
-        self._checksums += [] if found is None else [found]
+        if found is not None:
+            self._checksums.append(found)
+            self._row_values.append(values_per_row(batch))
         if len(self._checksums) == CHECKED_BATCHES:
-            at, facts = now(), {CHECKSUMS: self._checksums, IN_BACKGROUND: True}
-            self.add_phase(FIRST_BATCHES, at, at, facts)
+            at, facts = now(), {CHECKSUMS: self._checksums, ROW_VALUES: self._row_values}
+            self.add_phase(FIRST_BATCHES, at, at, {**facts, IN_BACKGROUND: True})
 
     def describe(self, facts: Dict[str, Any]) -> None:
         """Conditions of the measurement that are known before the first step; they are facts of the

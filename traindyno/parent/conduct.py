@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 from traindyno.core.jobs.journal_format import (
     DEADLINE,
     DEVICE_BUSY,
+    EQUAL_BATCHES,
     EXITED,
     JOBS_DIED,
     MOST_DEATHS,
@@ -118,11 +119,12 @@ class Race:
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin.
 
-        A cell's further run is not ended: of many, one is behind by chance.
+        A cell's further run is not ended for its pace: of many, one is behind by chance.
         """
-        if self._samples is None or run.run_id not in self._runs:
-            return lambda: None
-        clock = self._clocks[run.run_id] = QuietClock()
+        is_raced = self._samples is not None and run.run_id in self._runs
+        clock = QuietClock()
+        if is_raced:
+            self._clocks[run.run_id] = clock
         folder = self._folder(run.run_id, self._host.job_name)
         logs = RunLogs(folder, self._count, earlier=files_of(folder))
         look_at = 0.0
@@ -133,6 +135,10 @@ class Race:
                 return None
             look_at = time.monotonic() + LOOK_AGAIN_SECONDS
             logs.read_new()
+            if logs.has_equal_batches:
+                return EndVerdict(reason=EQUAL_BATCHES)
+            if not is_raced:
+                return None
             quiet_seconds = clock.seconds(logs.step_count)
             steps = None if logs.has_ended else logs.steps()
             return (

@@ -159,6 +159,11 @@ class RunLogs:
         """Retries of the process that had the most."""
         return max((log.allocator_retries for log in self._newest()), default=0)
 
+    @property
+    def has_equal_batches(self) -> bool:
+        """Whether several processes of this host count the same batches."""
+        return have_equal_batches([log.lines for log in self._newest()])
+
     def steps(self) -> Optional[StepsSoFar]:
         """Steps that every process has ended.
 
@@ -170,7 +175,7 @@ class RunLogs:
             return None
         if len(logs) * self._hosts < max(log.processes or 0 for log in logs):
             return None
-        if have_equal_batches([log.lines for log in logs]):
+        if self.has_equal_batches:
             return None
         ranks = [log.steps[:count] for log in logs]
         return StepsSoFar(

@@ -17,6 +17,7 @@ from signal import SIGKILL
 from traindyno.core.errors import CapacityUnavailable, NextAttempt, ServiceFault, SlotUnavailable
 from traindyno.core.jobs.journal_format import (
     DEVICE_BUSY,
+    EQUAL_BATCHES,
     EXITED,
     JOBS_DIED,
     OUTPACED,
@@ -26,14 +27,16 @@ from traindyno.core.jobs.journal_format import (
 from traindyno.core.jobs.outcome import NOT_OF_CONTAINER, Outcome
 from traindyno.core.jobs.run_end import RunEnd
 from traindyno.core.step_log.line import FAILURE_PREFIX
+from traindyno.core.step_log.unknown_work import SAME_BATCHES
 
 SIGNAL_BASE = 128
-# Reasons for which the lab, and not the run, is to blame.
-FAULTS = {
-    JOBS_DIED: "its job ended twice while it ran, so that it was not started again",
-    DEVICE_BUSY: (
-        "it was not started: what ran before it in its job had not freed the device's memory"
-    ),
+JOBS_DIED_TEXT = "its job ended twice while it ran, so that it was not started again"
+BUSY_TEXT = "it was not started: what ran before it in its job had not freed the device's memory"
+# Of reasons that say nothing else; for the first two the lab, and not the run, is to blame.
+ENDS = {
+    JOBS_DIED: (Outcome.INTERNAL_ERROR, JOBS_DIED_TEXT),
+    DEVICE_BUSY: (Outcome.INTERNAL_ERROR, BUSY_TEXT),
+    EQUAL_BATCHES: (Outcome.USER_CODE_ERROR, f"it was ended, because {SAME_BATCHES}"),
 }
 
 
@@ -54,7 +57,7 @@ def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
         )
     if end.reason != EXITED:
         unknown = f"it ended for a reason that this version does not know: {end.reason}"
-        return Outcome.INTERNAL_ERROR, FAULTS.get(end.reason, unknown)
+        return ENDS.get(end.reason, (Outcome.INTERNAL_ERROR, unknown))
     if end.exit_code == 0:
         return Outcome.COMPLETED, None
     meaning, message = read_failure_reason(_toolkit_text(end))

@@ -8,23 +8,41 @@ import sys
 import time
 from pathlib import Path
 
-from traindyno.core.step_log.line import end_line, environment_line, step_line
+from traindyno.core.step_log.line import (
+    CHECKSUMS,
+    FIRST_BATCHES,
+    end_line,
+    environment_line,
+    phase_line,
+    step_line,
+)
 
-GIVEN = {"samples": 8, "steps": 20, "late": 0.0, "waits": 0.0, "lingers": 0.0, "exits": 0}
+GIVEN = {
+    **{"samples": 8, "steps": 20, "late": 0.0, "waits": 0.0, "lingers": 0.0, "exits": 0},
+    "differ": 0,
+}
 
 
 def race(given: dict[str, float]) -> int:
     """Its exit code.
 
     Seconds: ``late`` before its steps, ``waits`` after them, ``lingers`` after its last line.
+
+    With ``processes`` it writes the logs of so many; the first batches of each are the same, or
+    ``differ``.
     """
     time.sleep(given["late"])
     began, rank = time.time(), int(os.environ.get("RANK", "0"))
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
-    about = environment_line(began, rank, world_size, os.environ["SM_CURRENT_HOST"], {})
-    write(
-        rank, began, [about, *(step(number, began, given) for number in range(int(given["steps"])))]
-    )
+    steps = [step(number, began, given) for number in range(int(given["steps"]))]
+    ranks = range(int(given["processes"])) if "processes" in given else [rank]
+    for each in ranks:
+        about = environment_line(
+            began, each, max(world_size, len(ranks)), os.environ["SM_CURRENT_HOST"], {}
+        )
+        sums = [7, 8, 9 + each * int(given["differ"])]
+        first = phase_line(FIRST_BATCHES, began, began, {CHECKSUMS: sums})
+        write(each, began, [about, *([first] if "processes" in given else []), *steps])
     time.sleep(60.0 if os.environ["TRAINDYNO_RUN_ID"] == "warm-up" else given["waits"])
     write(rank, began, [end_line(time.time(), int(given["steps"]))])
     time.sleep(given["lingers"])

@@ -141,6 +141,17 @@ def test_a_first_run_that_stalls_is_ended_by_its_own_earlier_steps(
     assert reasons(job) == {"stalls": reason, "later": "exited"}
 
 
+@pytest.mark.parametrize("limits", [RACE, {}], ids=["race", "grid"])
+def test_a_run_whose_processes_count_the_same_batches_ends_at_once(
+    limits: dict[str, Any], tmp_path: Path
+) -> None:
+    same = racing("same", FAST, processes=2, waits=LONG_SECONDS)
+    own = racing("own", FAST, processes=2, differ=1, waits=1.2)
+    job = race(tmp_path, same, own, limits=limits)
+    assert job.carry()[0] == 0
+    assert reasons(job) == {"same": "equal_batches", "own": "exited"}
+
+
 def test_the_contenders_run_again_after_the_last_run(tmp_path: Path) -> None:
     """A cell's further run goes on to its end, however slow.
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.sagemaker.test_script_errors import TRACEBACK, wrapped
 from traindyno.core.jobs.journal_format import (
+    EQUAL_BATCHES,
     EXITED,
     OUTPACED,
     REASONS,
@@ -71,6 +72,7 @@ def test_every_other_reason_is_named(reason: str) -> None:
         TIME_LIMIT: Outcome.TIMED_OUT,
         STALLED: Outcome.TIMED_OUT,
         OUTPACED: Outcome.OUTPACED,
+        EQUAL_BATCHES: Outcome.USER_CODE_ERROR,
     }
     assert outcome is told.get(reason, Outcome.INTERNAL_ERROR)
     assert message

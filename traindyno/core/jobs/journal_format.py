@@ -92,7 +92,8 @@ DEVICE_BUSY = "device_busy"  # the device's memory was not freed before it: it w
 THROWN_AWAY = "thrown_away"  # a throw-away run has done its steps; no run of the document ends so
 OUTPACED = "outpaced"  # it is so far behind an earlier run of the job that it can't win
 STALLED = "stalled"  # a step lasts far longer than its earlier ones, and no other run is to compare
-REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY, OUTPACED, STALLED)
+EQUAL_BATCHES = "equal_batches"  # its processes train on the same rows and do not say that they do
+REASONS = (EXITED, TIME_LIMIT, JOBS_DIED, DEVICE_BUSY, OUTPACED, STALLED, EQUAL_BATCHES)
 
 # Why a run is left for the next attempt
 DEADLINE = "deadline"  # the job had too little time for it

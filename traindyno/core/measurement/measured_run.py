@@ -17,9 +17,11 @@ from traindyno.core.measurement.throughput import Throughput, measure_table, mea
 from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
 from traindyno.core.step_log.fields import Evaluation, ModelSize, facts_of
-from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, TARGET_REACHED
+from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, ROW_VALUES, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unknown_work import name_unknown_work
+
+LEARNT_LATER = (BATCH_SEARCH, ROW_VALUES)
 
 
 def checkpoint_seconds(session: Session) -> float | None:
@@ -270,19 +272,20 @@ def measure_run(
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:
-    """The facts are those of the first process, with those that it learnt until its first step, and
-    what a search for its batch found.
+    """The facts are those of the first process, with those that it learnt until its first step,
+    what a search for its batch found, and how large its first rows were.
     """
     environments = step_log.environments
     if not environments:
         return None
     first = next(process for process in step_log.sessions[-1].processes if process.environment)
-    searches = [phase.facts[BATCH_SEARCH] for phase in first.phases if BATCH_SEARCH in phase.facts]
-    searched = {BATCH_SEARCH: searches[-1]} if searches else {}
+    later = dict[str, Any]()
+    for phase in first.phases:
+        later |= {name: phase.facts[name] for name in LEARNT_LATER if name in phase.facts}
     return RunEnvironment(
         world_size=environments[0].world_size,
         hosts=tuple(sorted({environment.host for environment in environments})),
-        facts={**facts_of(first.environment, first.phases), **searched},
+        facts={**facts_of(first.environment, first.phases), **later},
         host_ids=tuple(
             sorted({environment.host_id for environment in environments if environment.host_id})
         ),

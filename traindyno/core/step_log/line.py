@@ -71,8 +71,9 @@ BETWEEN_STEPS, UNLOGGED_STEPS, CPU_SECONDS, WAIT_SECONDS = (
     "cpu_seconds",
     "wait_seconds",
 )
-# A phase without length: checksums of the first batches of one of several processes
-FIRST_BATCHES, CHECKSUMS = "first_batches", "checksums"
+# A phase without length: of the first batches of one of several processes, checksums and the values
+# of each row
+FIRST_BATCHES, CHECKSUMS, ROW_VALUES = "first_batches", "checksums", "values_per_row"
 IN_BACKGROUND = (
     "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
 )

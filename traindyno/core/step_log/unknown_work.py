@@ -10,6 +10,12 @@ from traindyno.core.step_log.fields import facts_between_steps, have_equal_batch
 from traindyno.core.step_log.line import UNLOGGED_STEPS
 
 MOST_NAMED = 3
+SAME_BATCHES = (
+    "several of its processes had the same first batches, so that their rows would be counted once "
+    "in each; expected a part of the data for each process (DistributedSampler); or, in "
+    "step_log.step(...) or StepLogCallback(...), shared_by=N if N processes train on the same rows "
+    "(sequence, context, tensor parallel), shared_by=1 if their data are constant"
+)
 
 
 def count_unlogged(session: Session) -> int:
@@ -44,13 +50,7 @@ def describe_unknown_work(session: Session) -> str | None:
 def _describe_equal_batches(session: Session) -> str | None:
     if not have_equal_batches(session.processes):
         return None
-    return (
-        f"job {session.job_name}: several of its {session.world_size} processes had the same first "
-        "batches, so that their rows would be counted once in each, and no rate is measured; "
-        "expected a part of the data for each process (DistributedSampler); or, in "
-        "step_log.step(...) or StepLogCallback(...), shared_by=N if N processes train on the same "
-        "rows (sequence, context, tensor parallel), shared_by=1 if their data are constant"
-    )
+    return f"job {session.job_name}: no rate is measured, because {SAME_BATCHES}"
 
 
 def _describe_unlogged(session: Session) -> str | None:

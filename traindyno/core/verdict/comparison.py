@@ -15,7 +15,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.distributions import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.step_log.line import PLACE, SHARED_JOB
+from traindyno.core.step_log.line import PLACE, ROW_VALUES, SHARED_JOB
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.cell_row import CellRow, build_row
@@ -45,7 +45,8 @@ MEANS = ("source", "entry_point", "image", "environment")
 RUNNING = ("measurement", "purchase", "training_plans")
 NONE = "none"
 # Drawn anew in each execution
-PLACE_FACT = f"{SHARED_JOB}.{PLACE}"
+# Facts that differ between runs of one cell
+OF_A_RUN = (f"{SHARED_JOB}.{PLACE}", ROW_VALUES)
 
 
 def _work_and_running(suite: Suite) -> tuple[dict[str, str], dict[str, str]]:
@@ -69,7 +70,7 @@ def _environment(results: Sequence[RunResult]) -> dict[str, str]:
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
     if result.environment:
         facts = _flat(result.environment.facts)
-        yield from ((name, value) for name, value in facts.items() if name != PLACE_FACT)
+        yield from ((name, value) for name, value in facts.items() if name not in OF_A_RUN)
         yield "hosts", ", ".join(result.environment.hosts)
     images = {attempt.image_uri for attempt in result.attempts if attempt.image_uri}
     yield from (("image", image) for image in sorted(images))

@@ -5,11 +5,13 @@ not log all steps.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from fractions import Fraction
+from itertools import combinations, permutations
 from math import log, prod
 from statistics import fmean
 
 from traindyno.core.costs.quantity_text import joined
+from traindyno.core.step_log.line import ROW_VALUES
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import world_size
@@ -56,7 +58,10 @@ def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> Unlike
     Runs that were outpaced count too: a wrong count may be why.
     """
     return (
-        _unknown(trials) or _other_units(trials, workload) or _ignored_batch_size(trials, workload)
+        _unknown(trials)
+        or _other_units(trials, workload)
+        or _parts_of_rows(trials, workload)
+        or _ignored_batch_size(trials, workload)
     )
 
 
@@ -111,6 +116,47 @@ def _that_differ(groups: Sequence[Sequence[Cell]], workload: Workload) -> list[s
         for name in names
         if all(not one & other for one, other in combinations(values[name], 2))
     ]
+
+
+def _parts_of_rows(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+    """A cell whose rows have a half, a third … of another's values, where as many of its processes
+    may have the parts of the same rows, and no argument asks for shorter rows.
+    """
+    known = [(each.cell, of) for each in trials if (of := _row_values(each)) is not None]
+    for (cell, (processes, values)), (other, (_, whole)) in permutations(known, 2):
+        parts = _times(whole, values)
+        if parts is None or processes % parts or _is_asked(cell, other, parts, workload):
+            continue
+        reason = (
+            f"a row has {values[0]:,} values in {cell.label} and {whole[0]:,} in {other.label}: if "
+            f"{parts} processes train on parts of the same rows, say shared_by={parts} in "
+            "step_log.step(...) or StepLogCallback(...), else shared_by=1"
+        )
+        return UnlikeWork(reason=reason, cell_ids=frozenset({cell.cell_id, other.cell_id}))
+    return None
+
+
+def _row_values(trials: CellTrials) -> tuple[int, list[int]] | None:
+    """The processes of a run that says how large its first rows were, and the sizes."""
+    environments = [each.environment for each in (*trials.measured, *trials.outpaced)]
+    found = [(each.world_size, each.facts.get(ROW_VALUES)) for each in environments if each]
+    return next(((count, sizes) for count, sizes in found if isinstance(sizes, list)), None)
+
+
+def _times(whole: Sequence[int], values: Sequence[int]) -> int | None:
+    """How many times as many ``whole`` are, in each batch; None if not the same number of times, at
+    least twice.
+    """
+    ratios = {Fraction(*pair) for pair in zip(whole, values, strict=True) if pair[1]}
+    ratio = ratios.pop() if len(ratios) == 1 else Fraction(1)
+    return int(ratio) if ratio > 1 and ratio.denominator == 1 else None
+
+
+def _is_asked(cell: Cell, other: Cell, parts: int, workload: Workload) -> bool:
+    """Whether an argument is as many times smaller, as a length of rows is."""
+    own, others = (arguments_of(each, workload) for each in (cell, other))
+    numbers = [(number_of(own[name]), number_of(others[name])) for name in own.keys() & others]
+    return any(one and two and two == parts * one for one, two in numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

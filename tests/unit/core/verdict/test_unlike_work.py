@@ -17,6 +17,8 @@ from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import (
     CPU_SECONDS,
+    FIRST_BATCHES,
+    ROW_VALUES,
     SETUP,
     UNLOGGED_STEPS,
     WAIT_SECONDS,
@@ -197,6 +199,45 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(
     )
     further = plan_round(suite, (rows, blocks), execution_id="e", round_number=2, results=results)
     assert further == ()
+
+
+WHOLE = [32_768, 32_768, 16_384]
+HALVES = [16_384, 16_384, 8_192]
+OTHERS = [16_384, 16_384, 16_384]
+
+
+@pytest.mark.parametrize(
+    ("point", "values", "processes", "is_refused"),
+    [
+        ({"sp": 2}, HALVES, 2, True),
+        ({"sp": 2}, HALVES, 4, True),
+        ({"sp": 2}, HALVES, 3, False),  # no two of three processes have equal shares
+        ({"sp": 2}, OTHERS, 2, False),  # rows of varying length
+        ({"sp": 2}, WHOLE, 2, False),
+        ({"sp": 2}, None, 2, False),  # shared_by is said
+        ({"sp": 1, "length": 64}, HALVES, 2, False),  # shorter rows are asked for
+    ],
+)
+def test_a_cell_whose_rows_may_be_parts_of_anothers_is_unlike_work(
+    point: dict[str, Any], values: list[int] | None, processes: int, is_refused: bool
+) -> None:
+    """As sequence parallelism: both processes have the same rows, each a half of each."""
+    suite = suite_of([{"sp": 1, "length": 128}, {"length": 128} | point], search="grid")
+    whole, parts = expand_cells(suite)
+    results = []
+    for cell, sizes in ((whole, WHOLE), (parts, values)):
+        facts = {} if sizes is None else {ROW_VALUES: sizes}
+        first = phase_line(FIRST_BATCHES, START, START, facts)
+        result = completed_result(cell, 1, suite=suite, after=[first])
+        environment = replace(known(result.environment), world_size=processes)
+        results.append(replace(result, environment=environment))
+    verdict = judge(suite, (whole, parts), results)
+    assert (verdict.finding is Finding.UNLIKE_WORK) == is_refused
+    if is_refused:
+        headline = describe_verdict(verdict).headline
+        assert "sp 2" in headline
+        assert "say shared_by=2 in step_log.step(...) or StepLogCallback(...)" in headline
+        assert headline.endswith("else shared_by=1.")
 
 
 def test_a_cell_that_does_not_log_each_step_leaves_the_answer_open() -> None:
