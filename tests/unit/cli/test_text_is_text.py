@@ -121,7 +121,8 @@ def plan(folder: Path) -> None:
     }
     files = {
         "suite.yaml": script_document(
-            matrix={"hyperparameters.prompt": [sayable(HOSTILE), "plain"]}
+            matrix={"hyperparameters.prompt": [sayable(HOSTILE), "plain"]},
+            measurement={"trials": 1, "jobs": "separate"},
         ),
         "prices.yaml": {
             "region": "us-east-1",

@@ -47,7 +47,7 @@ class Job:
     @property
     def is_shared(self) -> bool:
         """Whether a parent process starts the runs; a single run is started by the container's own
-        launcher, unless its batch is searched.
+        launcher, unless its batch is searched or a shell would change its arguments.
         """
         return len(self.runs) > 1 or self.runs[0].job_id is not None
 

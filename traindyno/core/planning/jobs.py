@@ -14,10 +14,14 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
 from traindyno.core.search.race import PASSES
-from traindyno.core.suite.arguments import arguments_of
+from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.cells import baseline_cell
-from traindyno.core.suite.checks.job_limits_check import MODEL_PARALLEL_PARAMETERS, SHARED_CHANNELS
+from traindyno.core.suite.checks.job_limits_check import (
+    MODEL_PARALLEL_PARAMETERS,
+    SDK_PREFIX,
+    SHARED_CHANNELS,
+)
 from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.preparation import is_packed, needs_preparation
 from traindyno.core.suite.runs import round_of, run_id_of, values_in_cells, with_seeds
@@ -178,7 +182,7 @@ def _jobs_of_group(
     key: GroupKey, block: str, runs: Sequence[Run], suite: Suite, histories: Histories
 ) -> Iterator[Job]:
     for part, of_job in enumerate(_parts(runs, suite, histories), start=1):
-        if len(of_job) == 1 and not of_job[0].searches_batch:
+        if len(of_job) == 1 and not _needs_parent(of_job[0], suite):
             yield separate_job(of_job[0])
             continue
         # As long as the id of a run, which lab and suite names leave room for in a job's name
@@ -186,6 +190,26 @@ def _jobs_of_group(
         job_id = f"j{digits}-t{min(run.trial for run in of_job)}"
         carried = tuple(replace(run, job_id=job_id) for run in of_job)
         yield Job(execution_id=of_job[0].execution_id, job_id=job_id, runs=carried)
+
+
+def _needs_parent(run: Run, suite: Suite) -> bool:
+    """Whether the parent of a shared job has to start the run, even alone: it probes batches, and
+    starts a script without a shell.
+    """
+    return run.searches_batch or any(words_for_shells(run.cell, suite))
+
+
+def words_for_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str, str]]:
+    """Arguments that a shell would change, each with its name and what the shell would read in it.
+
+    The launcher's own arguments are left out.
+    """
+    for name, value in arguments_of(cell, suite.workload).items():
+        if name == MODEL_PARALLEL_PARAMETERS or name.startswith(SDK_PREFIX):
+            continue
+        for word in command_arguments({name: value}):
+            if found := READ_BY_SHELLS.search(word):
+                yield name, word, f"{found[0]!r} in it" if found[0] else "an empty value"
 
 
 def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list[Run]]:

@@ -41,6 +41,7 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.refusals import (
+    refuse_arguments,
     refuse_hours,
     refuse_prices,
     refuse_quotas,
@@ -155,6 +156,7 @@ def plan_suite(
                 "one job", limits.max_job_seconds, limits, shorten="limits.max_job_seconds"
             ),
             *refuse_searches(suite, cells),
+            *refuse_arguments(suite, cells),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
             *too_large(cells, memory),

@@ -10,9 +10,10 @@ from difflib import get_close_matches
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
+from traindyno.core.documents.problems import shown
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, instance_types
 from traindyno.core.planning.job_terms import JobTerms, run_terms
-from traindyno.core.planning.jobs import why_alone
+from traindyno.core.planning.jobs import why_alone, words_for_shells
 from traindyno.core.planning.lanes import Lane
 from traindyno.core.planning.quotas import (
     QuotaReading,
@@ -82,6 +83,23 @@ def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
                 f"cell {cell.label} ({cell.cell_id}) searches its batch in a shared job, and "
                 f"can't share one: {reason}"
             )
+
+
+def refuse_arguments(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
+    """Of scripts that SageMaker's training toolkit starts: its version may use a shell."""
+    refused: dict[str, None] = {}
+    for cell in cells:
+        words = [*words_for_shells(cell, suite)]
+        reason = why_alone(cell, suite) if words else None
+        for name, word, read in words if reason else ():
+            section = "matrix" if name in cell.hyperparameters else "workload"
+            refused[
+                f"{section}.hyperparameters.{name}: got {shown(word)}: the run has a job of its "
+                f"own ({reason}), where SageMaker's training toolkit may give a script's arguments "
+                f"to a shell without quotes, which would read {read}. Expected one word without "
+                "spaces, quotes and ;&|<>()$*?[]"
+            ] = None
+    yield from refused
 
 
 def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) -> Iterator[str]:

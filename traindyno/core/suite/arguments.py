@@ -12,8 +12,8 @@ from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
-# The toolkit joins the arguments with spaces and gives the line to a shell: what a shell would read
-# in a word, and an empty word, which it drops.
+# The toolkit before version 5.1.4 joins the arguments with spaces and gives the line to a shell:
+# what a shell would read in a word, and an empty word, which it drops.
 READ_BY_SHELLS = re.compile(r"[\s;&|<>()$`\"'\\*?\[\]]|\A[~#]|\A\Z|\{.*(?:,|\.\.).*\}")
 
 

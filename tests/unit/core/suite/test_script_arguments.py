@@ -4,8 +4,10 @@ apart.
 
 import datetime
 import json
+import re
 import string
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,8 @@ from tests.unit.suites import script_document
 from traindyno.core.documents.stored import frozen_json
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.job import owner_document, parse_owner
+from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.planning.refusals import refuse_arguments
 from traindyno.core.suite.arguments import arguments_of, command_arguments
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -127,22 +131,31 @@ def test_parameters_of_the_model_parallel_library_may_be_a_mapping() -> None:
 SAFE = string.ascii_letters + string.digits + "_-+=:,./@%^éß"
 
 
+def script_suite(jobs: str, *, matrix: dict[str, Any] | None = None, **arguments: Any) -> Suite:
+    document = script_document(measurement={"jobs": jobs, "trials": 1})
+    document["matrix"] |= matrix or {}
+    document["workload"] |= {"source": str(Path(__file__).parent), "entry_point": "train.py"}
+    document["workload"]["hyperparameters"] = arguments
+    return structure_suite(document)
+
+
 @given(text=st.text(alphabet=SAFE + " ;&|<>()$`\"'\\*?[]#~{}\n", max_size=12))
 def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
-    """The toolkit joins the words and gives the line to a shell.
+    """The toolkit of a job of its own may join the words and give the line to a shell.
 
-    What is accepted reaches the script unchanged.
+    What is accepted there reaches the script unchanged. The parent of a shared job has no shell.
     """
-    document = script_document()
-    document["workload"]["hyperparameters"] = {"text": text}
-    try:
-        suite = parse_suite(document)
-    except SuiteInvalid as refused:
-        (problem,) = refused.problems
-        assert problem.path == "workload.hyperparameters.text"
+    suite = script_suite("separate", text=text)
+    (cell,) = expand_cells(suite)
+    refusals = [*refuse_arguments(suite, [cell])]
+    if refusals:
+        assert refusals[0].startswith("workload.hyperparameters.text: got ")
         assert set(text) - set(SAFE) or not text
+        shared = script_suite("shared", text=text)
+        assert not [*refuse_arguments(shared, [cell])]
+        (job,) = share_jobs(trial_runs("e", [cell], [1]), shared)
+        assert job.is_shared
         return
-    (cell, *_) = expand_cells(suite)
     line = " ".join(command_arguments(arguments_of(cell, suite.workload)))
     printed = subprocess.run(
         ["/bin/sh", "-c", f"printf '%s\\n' {line}"], capture_output=True, text=True, check=True
@@ -152,10 +165,10 @@ def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
 
 @pytest.mark.parametrize("value", [None, "a b", [1, 2], {"a": [1, 2]}])
 def test_refused_arguments_name_the_character_and_their_place(value: Any) -> None:
-    with pytest.raises(
-        SuiteInvalid,
-        match=r"matrix.hyperparameters.x: got .* to a shell without quotes, which would",
-    ):
-        parse_suite(
-            script_document(matrix={"instance": ["ml.g5.xlarge"], "hyperparameters.x": [value, 1]})
-        )
+    suite = script_suite("separate", matrix={"hyperparameters.x": [value, 1]})
+    (refusal,) = refuse_arguments(suite, expand_cells(suite))
+    assert re.match(
+        r"matrix.hyperparameters.x: got .*\(measurement.jobs is separate\), where .* to a shell "
+        r"without quotes, which would read ",
+        refusal,
+    )

@@ -11,7 +11,6 @@ from traindyno.core.documents.field_description import Bound, description_of
 from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
-from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.cells import (
     expand_cells,
     grid_points,
@@ -21,14 +20,10 @@ from traindyno.core.suite.cells import (
     typed,
 )
 from traindyno.core.suite.checks.combinations import find_impossible
-from traindyno.core.suite.checks.job_limits_check import (
-    HYPERPARAMETER_CHARACTERS,
-    MODEL_PARALLEL_PARAMETERS,
-    SDK_PREFIX,
-)
+from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, suite_converter
 
 
@@ -209,41 +204,19 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_documents(suite: Suite) -> Iterator[Problem]:
-    """What a job of a cell gets as text: SageMaker bounds each value, and a shell reads a script's
-    arguments.
-    """
-    refused: dict[tuple[str, str], None] = {}
+    """The settings of a cell, which a job of a built-in task gets as one text."""
+    if suite.workload.task is Task.SCRIPT:
+        return
     for cell in expand_cells(suite):
-        if suite.workload.task is Task.SCRIPT:
-            refused |= dict.fromkeys(_read_by_shells(cell, suite))
-        elif (
-            size := len(json.dumps(settings_document(cell.settings)))
-        ) > HYPERPARAMETER_CHARACTERS:
-            too_long = (
-                f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a "
-                "job's limit)"
+        size = len(json.dumps(settings_document(cell.settings)))
+        if size > HYPERPARAMETER_CHARACTERS:
+            yield Problem(
+                path="training",
+                message=(
+                    f"the settings of cell {cell.label}: got {size} characters as JSON, expected "
+                    f"at most {HYPERPARAMETER_CHARACTERS} (a job's limit)"
+                ),
             )
-            refused["training", f"the settings of cell {cell.label}: {too_long}"] = None
-    yield from (Problem(path=path, message=message) for path, message in refused)
-
-
-def _read_by_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str]]:
-    for name, value in arguments_of(cell, suite.workload).items():
-        own = name in cell.hyperparameters
-        path = (
-            f"matrix.{HYPERPARAMETER_PREFIX}{name}" if own else f"workload.hyperparameters.{name}"
-        )
-        if name == MODEL_PARALLEL_PARAMETERS or name.startswith(SDK_PREFIX):
-            continue  # the launcher's
-        for word in command_arguments({name: value}):
-            if found := READ_BY_SHELLS.search(word):
-                what = f"{found[0]!r} in it" if found[0] else "an empty value"
-                yield (
-                    path,
-                    f"got {shown(word)}: SageMaker's training toolkit gives a script's arguments "
-                    f"to a shell without quotes, which would read {what}. Expected one word "
-                    "without spaces, quotes and ;&|<>()$*?[]",
-                )
 
 
 def _point_text(point: Mapping[str, Any]) -> str:
