@@ -32,7 +32,7 @@ from traindyno.slices.estimates.step_time import (
     fitted,
     step_terms,
 )
-from training.memory.estimate import Findings
+from training.memory.estimate import estimate_memory
 
 Floats = NDArray[np.float64]
 FOLDER = REPO_ROOT / "tests" / "data" / "published"
@@ -347,17 +347,17 @@ def memory_errors(cases: int, seed: int) -> Iterator[tuple[float, bool]]:
     dice = Random(seed)
     while cases:
         workload, settings = _case(dice)
-        finding = Findings(workload, model_path=None).find(settings)
+        peak_bytes = estimate_memory(workload, settings).peak_bytes
         shape = read_shape(workload, model_path=None)
         processes = world_size(settings)
-        if finding.estimate is None or shape is None or processes is None:
+        if shape is None or processes is None:
             continue
         found = estimate_peak(shape, settings, processes)
         if found is not None:
             cases -= 1
             yield (
-                found.mean / finding.estimate.peak_bytes,
-                finding.estimate.peak_bytes <= found.high,
+                found.mean / peak_bytes,
+                peak_bytes <= found.high,
             )
 
 

@@ -33,6 +33,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # xdist sets the width of a terminal for its workers, and the programs that they start would draw
 # narrow tables.
 os.environ.pop("COLUMNS", None)
+# A plan would start a process with PyTorch for each new model: the tests of estimates ask for them.
+os.environ.setdefault("TRAINDYNO_NO_MEMORY", "1")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -11,7 +11,6 @@ _API = {
     "CheckoutNeeded": "api.checkout",
     "CloudUnreachable": "api.progress",
     "Decisions": "slices.imported.suite_of_job",
-    "EstimatesUnavailable": "api.memory_estimates",
     "ExecutionFailed": "api.reports",
     "ExecutionNameRefused": "aws.executions",
     "ExecutionUnknown": "aws.executions",

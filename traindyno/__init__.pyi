@@ -6,7 +6,6 @@ from traindyno.api.executions import run as run
 from traindyno.api.lab_target import Lab as Lab
 from traindyno.api.lab_target import LabChoiceRefused as LabChoiceRefused
 from traindyno.api.local_paths import StagingRefused as StagingRefused
-from traindyno.api.memory_estimates import EstimatesUnavailable as EstimatesUnavailable
 from traindyno.api.notebook import Figure as Figure
 from traindyno.api.notebook import FigureMissing as FigureMissing
 from traindyno.api.notebook import PandasMissing as PandasMissing

@@ -79,8 +79,9 @@ def run_command(
     environment: Mapping[str, str] | None = None,
     seconds: float = 300,
 ) -> Answer:
-    """Runs ``python -m traindyno`` without a terminal and without input; without an
-    ``environment``, in one that leads to no account and has its home in the folder.
+    """Runs ``python -m traindyno`` without a terminal, without input and without estimates of
+    memory; without an ``environment``, in one that leads to no account and has its home in the
+    folder.
     """
     if environment is None:
         kept = {
@@ -98,7 +99,7 @@ def run_command(
             "traindyno",
             arguments,
             folder=folder,
-            environment=environment,
+            environment={"TRAINDYNO_NO_MEMORY": "1", **environment},
             output=output,
             errors=errors,
         )

@@ -12,11 +12,18 @@ import torch
 from tests.nightly import NIGHTLY
 from tests.training.forked import run_group
 from tests.training.shape_watch import watched_shapes
-from traindyno.core.planning.memory import MemoryEstimate, fitting_batch
+from traindyno.core.planning.memory import finding_of
+from traindyno.core.planning.peak_lines import MemoryEstimate, PeakLines
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.suite_file import parse_part, settings_document
 from traindyno.core.suite.workload import Tokenizer, Workload
-from training.memory.estimate import Findings, estimate_memory, measure_steps, of_the_largest
+from training.memory.__main__ import answer
+from training.memory.estimate import (
+    estimate_lines,
+    estimate_memory,
+    of_each_process,
+    watch_steps,
+)
 from training.memory.tracker import MemoryTracker
 from training.process.process_group import end_process_group, read_topology
 
@@ -135,10 +142,15 @@ def asked(name: str) -> tuple[Workload, Settings]:
     return workload_of(config, task), settings_of(**values)
 
 
+def lines_of(workload: Workload, settings: Settings) -> PeakLines:
+    lines = estimate_lines(workload, settings)
+    assert lines is not None
+    return lines
+
+
 @cache
 def estimated_case(name: str) -> MemoryEstimate:
-    """Three tests look at it."""
-    return estimate_memory(*asked(name), model_path=None)
+    return estimate_memory(*asked(name))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -147,38 +159,17 @@ def test_fake_tensors_need_what_real_ones_do(name: str) -> None:
     estimated = estimated_case(name)
     assert estimated.activation_bytes > 0
     with watched_shapes() as shapes:
-        measured = of_the_largest(
-            settings, lambda each: measure_steps(workload, settings, each, model_path=None)
-        )
+        watched = of_each_process(settings, lambda each: watch_steps(workload, settings, each))
+    measured = max((each.estimate for each in watched), key=lambda each: each.peak_bytes)
     assert estimated == measured
     assert len(shapes.seen) >= 8
     assert shapes.wrong == set()
 
 
-@pytest.mark.parametrize("times", [1.5, 4] if NIGHTLY else [1.5])
-@pytest.mark.parametrize(
-    "name", CASES | COMPOSED if NIGHTLY else ["GPT-2, fsdp over 4", "Llama, tensor over 4"]
-)
-def test_a_batch_that_is_said_to_fit_does(name: str, times: float) -> None:
-    """The batch is estimated again on a device of ``times`` the memory that the cell needs."""
-    workload, settings = asked(name)
-    found = estimated_case(name)
-    device = int(found.peak_bytes * times)
-    batch = fitting_batch(found, settings, device)
-    assert batch is not None
-    assert batch > settings.batch_size
-    larger = estimate_memory(
-        workload, replace(settings, batch_size_per_device=batch), model_path=None
-    )
-    assert larger.peak_bytes <= device
-
-
 def test_single_uses_one_of_an_instances_devices() -> None:
     workload = workload_of(GPT2, "causal-lm")
     one, four = (
-        estimate_memory(
-            workload, settings_of(instance=instance, strategy="single"), model_path=None
-        )
+        estimate_memory(workload, settings_of(instance=instance, strategy="single"))
         for instance in (ONE, FOUR)
     )
     assert one == four
@@ -191,7 +182,6 @@ def test_parameters_gradients_and_optimizer_state_by_hand() -> None:
     estimated = estimate_memory(
         workload_of(LLAMA, "causal-lm"),
         settings_of(instance=ONE, strategy="single"),
-        model_path=None,
     )
     # fp32: 4 bytes each, two of AdamW's; each tensor's last block of 512 bytes may be partly used
     tensors = 3 * 9 + 3
@@ -218,12 +208,12 @@ def test_a_cell_whose_state_is_too_large_fits_with_no_batch() -> None:
     wide = {**LLAMA, "hidden_size": 8192, "intermediate_size": 32_768, "num_attention_heads": 64}
     workload = workload_of({**wide, "num_key_value_heads": 64, "num_hidden_layers": 2}, "causal-lm")
     settings = settings_of(instance=FOUR, strategy="ddp", batch_size_per_device=1)
-    finding = Findings(workload, model_path=None).find(settings)
+    finding = finding_of(settings, lines=lines_of(workload, settings), whole=None)
     # 2 x (4 x 8192^2 + 3 x 8192 x 32768) = 2.1 billion parameters x 16 bytes = 34 GB: more than an
     # A10G's 24 GB
     assert finding.estimate is not None
     assert finding.estimate.peak_bytes > 34 * 10**9
-    assert finding.smaller_batch is None
+    assert finding.largest_batch == 0
 
 
 def test_a_tokenizer_that_is_yet_to_be_trained_decides_the_embeddings() -> None:
@@ -232,8 +222,8 @@ def test_a_tokenizer_that_is_yet_to_be_trained_decides_the_embeddings() -> None:
     workload = replace(
         workload_of(without, "causal-lm"), tokenizer=Tokenizer(train_vocabulary_size=500)
     )
-    named = estimate_memory(workload_of(GPT2, "causal-lm"), settings, model_path=None)
-    assert estimate_memory(workload, settings, model_path=None) == named
+    named = estimate_memory(workload_of(GPT2, "causal-lm"), settings)
+    assert estimate_memory(workload, settings) == named
 
 
 CUT = {"pipeline_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"}
@@ -282,7 +272,7 @@ def composed(name: str) -> tuple[Workload, Settings]:
 
 def measure_compositions(names: list[str]) -> list[MemoryEstimate]:
     """Measure this process of a real group of four."""
-    measured = [measure_steps(*composed(name), read_topology(), model_path=None) for name in names]
+    measured = [watch_steps(*composed(name), read_topology()).estimate for name in names]
     end_process_group()
     return measured
 
@@ -291,7 +281,7 @@ def test_the_estimate_of_a_composition_is_what_its_largest_real_process_needs() 
     names = [*COMPOSITIONS, *PIPELINES]
     by_rank = run_group(measure_compositions, names, processes=4)
     for name, of_ranks in zip(names, zip(*by_rank, strict=True), strict=True):
-        estimated = estimate_memory(*composed(name), model_path=None)
+        estimated = estimate_memory(*composed(name))
         largest = max(of_ranks, key=lambda each: each.peak_bytes)
         assert replace(estimated, peak_bytes=0) == replace(largest, peak_bytes=0), name
         # The first stage of a pipeline holds one message of 1 x 32 x 64 numbers; a process of two
@@ -314,7 +304,7 @@ def test_a_composition_of_degrees_holds_the_states_part_by_hand() -> None:
     config = {**LLAMA, "num_hidden_layers": 4}
     degrees = {"pipeline_degree": 2, "shard_degree": 2, "tensor_degree": 2, "micro_batches": 2}
     settings = settings_of(instance=FOUR, instance_count=2, strategy="mesh", **degrees)
-    estimated = estimate_memory(workload_of(config, "causal-lm"), settings, model_path=None)
+    estimated = estimate_memory(workload_of(config, "causal-lm"), settings)
     matrices, norms, embedding = 4 * 64**2 + 3 * 64 * 128, 2 * 64, 500 * 64
     first = (
         2 * (matrices // 2 + norms) + embedding
@@ -326,9 +316,8 @@ def test_a_composition_of_degrees_holds_the_states_part_by_hand() -> None:
 
 def test_what_cannot_be_estimated_says_why() -> None:
     settings = settings_of(instance=FOUR, strategy="pipeline", micro_batches=3)
-    finding = Findings(workload_of(GPT2, "causal-lm"), model_path=None).find(settings)
-    assert finding.estimate is None
-    assert finding.why_unknown is not None
-    assert finding.why_unknown.startswith(
+    request = {"settings": settings_document(settings), "is_whole": False}
+    answered = answer(workload_of(GPT2, "causal-lm"), request)
+    assert answered["why_unknown"].startswith(
         "the estimate failed: strategy pipeline asks for 4 stages"
     )

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from bench.gpu_cases import MODELS
 from tests.training.test_memory import BERT, GPT2, LLAMA, ONE, settings_of, workload_of
-from training.memory.estimate import Findings, estimate_memory
+from training.memory.estimate import estimate_memory
 from training.memory.tracker import as_on_cuda
 
 pytestmark = pytest.mark.nightly
@@ -59,15 +59,13 @@ def test_the_estimate_is_what_a_gpu_had_allocated(name: str) -> None:
         **settings,
     }
     workload = workload_of(config, task, sequence_length=512)
-    estimated_gib = (
-        estimate_memory(workload, settings_of(**given), model_path=None).peak_bytes / GIB
-    )
+    estimated_gib = estimate_memory(workload, settings_of(**given)).peak_bytes / GIB
     assert 0.98 <= estimated_gib / measured_gib <= 1
 
 
 def peak_bytes(config: dict[str, Any], task: str, **values: Any) -> int:
     settings = settings_of(strategy="single", **values)
-    return estimate_memory(workload_of(config, task), settings, model_path=None).peak_bytes
+    return estimate_memory(workload_of(config, task), settings).peak_bytes
 
 
 @pytest.mark.parametrize("config", [GPT2, LLAMA, BERT], ids=lambda config: config["model_type"])
@@ -81,18 +79,13 @@ def test_without_autocast_and_dropout_cuda_keeps_what_a_cpu_keeps(config: dict[s
 
 def test_a_workload_has_an_estimate_for_cuda_and_one_for_cpus() -> None:
     """GPT-2's activation function is a power: fp32 on CUDA, the autocast type on a CPU."""
-    findings = Findings(workload_of(GPT2, "causal-lm"), model_path=None)
     on_cpu, on_cuda = (
-        findings.find(
-            settings_of(instance=each, strategy="single", precision="bf16", dropout=0.0)
-        ).estimate
+        peak_bytes(GPT2, "causal-lm", instance=each, precision="bf16", dropout=0.0)
         for each in (ON_CPU, ONE)
     )
-    assert on_cpu is not None
-    assert on_cuda is not None
     # Of 4 x 32 x 256 values in each of 3 layers: the input of the power, its tanh and 1 + tanh, 2
     # bytes more each
-    assert on_cuda.peak_bytes - on_cpu.peak_bytes == 3 * (4 * 32 * 256) * 3 * 2
+    assert on_cuda - on_cpu == 3 * (4 * 32 * 256) * 3 * 2
 
 
 def test_dropout_on_cuda_keeps_one_byte_per_value() -> None:
@@ -133,11 +126,13 @@ import torch.distributed.pipelining._utils as utils
 del utils._StageForwardMeta
 from bench.gpu_cases import MODELS
 from tests.training.test_memory import CASES, settings_of, workload_of
-from training.memory.estimate import Findings
+from traindyno.core.suite.suite_file import settings_document
+from training.memory.__main__ import answer
 for name in ("GPT-2, one device", "BERT, interleaved pipeline, checkpointing, accumulation"):
     config, task, values = CASES[name]
-    found = Findings(workload_of(config, task), model_path=None).find(settings_of(**values))
-    print(found.estimate is not None, found.why_unknown)
+    request = {"settings": settings_document(settings_of(**values)), "is_whole": True}
+    found = answer(workload_of(config, task), request)
+    print("whole" in found, found.get("why_unknown"))
 """
 
 

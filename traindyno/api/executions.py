@@ -74,7 +74,7 @@ def plan(
     lab: Lab = AWS,
     prices: PathText | None = None,
     quotas: PathText | None = None,
-    memory: bool = False,
+    memory: bool = True,
     also_send: Iterable[PathText] = (),
     say: Say = say_on_output,
 ) -> PlannedSuite:
@@ -83,7 +83,7 @@ def plan(
     Creates nothing.
 
     With files of ``prices`` and ``quotas``, no account and no lab are needed. ``memory`` estimates
-    each cell's. Raises SuiteInvalid.
+    that of each cell, where the training libraries are installed. Raises SuiteInvalid.
     """
     check_startable(suite)
     is_offline = prices is not None and quotas is not None

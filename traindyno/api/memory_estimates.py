@@ -1,14 +1,21 @@
-"""Each cell's estimated memory, computed in a separate process and cached by content."""
+"""Each cell's estimated memory, kept by content; a process with the training libraries makes it."""
 
-import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from math import inf
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Timer
+from time import monotonic
+from typing import IO, Any
 
 from traindyno.api.local_paths import find_local
+from traindyno.api.model_check import find_configuration, read_configuration
 from traindyno.api.training_code import (
     LIBRARIES,
     cache_folder,
@@ -19,124 +26,187 @@ from traindyno.api.training_code import (
     training_code_digest,
     training_folder,
 )
-from traindyno.core.documents.stored import from_document, to_document
+from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.memory import (
     CellMemory,
     MemoryFinding,
-    distinct_settings,
-    memory_key,
+    device_memory_bytes,
+    finding_of,
     memory_of_cells,
 )
-from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.planning.peak_lines import (
+    MemoryEstimate,
+    PeakLines,
+    has_own_events,
+    lines_key,
+    settings_of_lines,
+)
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.saved_model import MODEL_FILE
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, workload_document
 from traindyno.core.suite.workload import Workload
 
 MODULE = "training.memory"
-FORM = 1  # of the estimates in the cache
+FORM = 2  # of the estimates in the cache
+LATER = "not estimated in the time that was left"
 
 Say = Callable[[str], None]
 
 
 class EstimatesUnavailable(TraindynoError):
-    """A package that estimates need is not installed, or the estimating process failed."""
+    """A package or the model's configuration is not on this machine, or the estimating process
+    failed.
+    """
+
+
+class MemoryEstimator:
+    """The memory of one workload's configurations.
+
+    Its process starts with the first that was not kept; ``close`` ends it. ``say`` gets a line for
+    each that takes time, and none is begun after ``until``, a time of ``monotonic``.
+
+    Raises EstimatesUnavailable.
+    """
+
+    def __init__(self, workload: Workload, *, beside: Path, say: Say, until: float = inf) -> None:
+        self._workload = with_configuration(workload, beside)
+        _check_installed()
+        self._code = f"{training_code_digest()} {FORM}"
+        self._say = say
+        self._until = until
+        self._process: subprocess.Popen[str] | None = None
+        self._errors: IO[str] = TemporaryFile("w+")  # noqa: SIM115
+        self._answers: dict[Path, dict[str, Any]] = {}
+
+    def __enter__(self) -> "MemoryEstimator":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        self._errors.close()
+
+    def find(self, settings: Settings) -> MemoryFinding:
+        """Raises EstimatesUnavailable if the process ends by itself."""
+        processes = world_size(settings)
+        if processes is None or device_memory_bytes(settings.instance) is None:
+            return MemoryFinding(
+                why_unknown=f"the memory of a device of {settings.instance} is unknown"
+            )
+        shared = settings_of_lines(settings, processes)
+        answer = self._answer(shared, processes, is_whole=False)
+        lines = from_document(answer["lines"], PeakLines) if answer.get("lines") else None
+        if lines is None or has_own_events(self._workload, settings):
+            of_batch = replace(shared, batch_size_per_device=settings.batch_size)
+            answer = {**answer, **self._answer(of_batch, processes, is_whole=True)}
+        if why_none := answer.get("why_unknown"):
+            return MemoryFinding(why_unknown=why_none)
+        whole = from_document(answer["whole"], MemoryEstimate) if "whole" in answer else None
+        return finding_of(settings, lines=lines, whole=whole)
+
+    def _answer(self, settings: Settings, processes: int, *, is_whole: bool) -> dict[str, Any]:
+        kind = "whole" if is_whole else "lines"
+        key = lines_key(self._workload, settings, processes, code=f"{self._code} {kind}")
+        path = cache_folder("memory") / f"{key}.json"
+        if path not in self._answers and (text := read_kept(path)) is not None:
+            self._answers[path] = json.loads(text)
+        if path not in self._answers:
+            if monotonic() >= self._until:
+                return {"why_unknown": LATER}
+            self._say(f"estimating memory: {_label(settings, processes)}")
+            self._answers[path] = self._ask(
+                {"settings": settings_document(settings), "is_whole": is_whole}
+            )
+            if "why_unknown" not in self._answers[path]:
+                keep(path, json.dumps(self._answers[path]))
+        return self._answers[path]
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        process = self._process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        end = Timer(min(self._until - monotonic(), 1e6), process.kill)
+        end.start()
+        try:
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(request) + "\n")
+                process.stdin.flush()
+            line = process.stdout.readline()
+        finally:
+            end.cancel()
+        if line:
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        if monotonic() >= self._until:
+            return {"why_unknown": LATER}
+        status = process.wait()
+        self._errors.seek(0)
+        last = self._errors.read().strip().splitlines()[-1:] or ["it printed nothing"]
+        raise EstimatesUnavailable(f"the estimate ended with status {status}: {last[0]}")
+
+    def _start(self) -> "subprocess.Popen[str]":
+        path = os.pathsep.join(
+            filter(None, (str(training_folder().parent), os.environ.get("PYTHONPATH")))
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "PYTHONPATH": path},
+            text=True,
+        )
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(workload_document(self._workload)) + "\n")
+        return process
 
 
 def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory, ...]:
-    """Raises EstimatesUnavailable.
-
-    ``say`` gets a line if an estimate is not in the cache and takes time.
-    """
+    """Raises EstimatesUnavailable."""
     cells = expand_cells(suite)
-    return memory_of_cells(cells, _findings(suite.workload, distinct_settings(cells), beside, say))
+    with MemoryEstimator(suite.workload, beside=beside, say=say) as estimator:
+        return memory_of_cells(cells, estimator.find)
 
 
-def _findings(
-    workload: Workload, settings: Iterable[Settings], beside: Path, say: Say
-) -> Mapping[Settings, MemoryFinding]:
-    _check_installed()
-    model_path, model_content = _find_model(workload, beside)
-    code = f"{training_code_digest()} {model_content} {FORM}"
-    wanted = {
-        each: cache_folder("memory") / f"{memory_key(workload, each, code=code)}.json"
-        for each in settings
-    }
-    kept = {each: read_kept(path) for each, path in wanted.items()}
-    findings = {
-        each: from_document(json.loads(text), MemoryFinding)
-        for each, text in kept.items()
-        if text is not None
-    }
-    missing = [each for each in wanted if each not in findings]
-    if missing:
-        count = "1 configuration" if len(missing) == 1 else f"{len(missing)} configurations"
-        say(f"estimating the memory of {count}; a large model takes about a minute each, once")
-        for each, finding in _find(workload, missing, model_path):
-            keep(wanted[each], json.dumps(to_document(finding)))
-            findings[each] = finding
-    return findings
+def _label(settings: Settings, processes: int) -> str:
+    names = [f"strategy {settings.strategy}", settings.precision.value]
+    if settings.activation_checkpointing:
+        names.append("activation_checkpointing")
+    return f"{', '.join(names)}, {processes} device{'s' * (processes > 1)}"
 
 
 def _check_installed() -> None:
     missing = missing_libraries()
     if missing:
         raise EstimatesUnavailable(
-            f"--memory builds the model with {' and '.join(LIBRARIES)}, and this environment has no"
-            f" {' and no '.join(missing)}: install them with pip install 'traindyno[train]'"
+            f"the model is built with {' and '.join(LIBRARIES)}, and this environment has no "
+            f"{' and no '.join(missing)}: install them with pip install 'traindyno[train]'"
         )
     if not has_training_code():
         raise EstimatesUnavailable(
-            "--memory runs the container's own training code, which is not installed here: run it "
-            "in a checkout of Traindyno"
+            "the container's own training code is not installed here: run it in a checkout of "
+            "Traindyno"
         )
 
 
-def _find_model(workload: Workload, beside: Path) -> tuple[str | None, str]:
-    """The path that transformers can load, and an identifier of its configuration."""
-    if workload.model is None or workload.model.path is None:
-        return None, ""
-    path = workload.model.path
-    if is_s3_uri(path):
+def with_configuration(workload: Workload, beside: Path) -> Workload:
+    """The workload with the content of its model's configuration in place of the path."""
+    model = workload.model
+    if workload.task is Task.SCRIPT:
+        raise EstimatesUnavailable("a script's memory is known only while it runs")
+    if model is None or model.path is None:
+        return workload
+    folder = find_configuration(model.path, model.revision, find_local(model.path, beside))
+    config = read_configuration(Path(folder)) if folder else {}
+    if "model_type" not in config:
         raise EstimatesUnavailable(
-            f"--memory can't read the model's configuration from {path}: expected a Hub id, a "
-            "local folder or a config in the suite"
+            f"the configuration of {model.path} is not on this machine: expected a folder with a "
+            "config.json, a config in the suite, or a Hub id whose config.json was fetched"
         )
-    local = find_local(path, beside)
-    if local is None:
-        return path, ""
-    return str(local), hashlib.sha256((local / MODEL_FILE).read_bytes()).hexdigest()
-
-
-def _find(
-    workload: Workload, settings: Sequence[Settings], model_path: str | None
-) -> Iterator[tuple[Settings, MemoryFinding]]:
-    request = {
-        "workload": workload_document(workload),
-        "model_path": model_path,
-        "settings": [settings_document(each) for each in settings],
-    }
-    path = os.pathsep.join(
-        filter(None, (str(training_folder().parent), os.environ.get("PYTHONPATH")))
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", MODULE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
-        text=True,
-    )
-    output, errors = process.communicate(json.dumps(request))
-    lines = output.splitlines()
-    if process.returncode or len(lines) != len(settings):
-        last = errors.strip().splitlines()[-1:] or ["it printed nothing"]
-        raise EstimatesUnavailable(
-            f"estimating the memory ended with status {process.returncode} after {len(lines)} of "
-            f"{len(settings)} configurations: {last[0]}"
-        )
-    for each, line in zip(settings, lines, strict=True):
-        yield each, from_document(json.loads(line), MemoryFinding)
+    return replace(workload, model=replace(model, path=None, revision=None, config=config))

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.api.local_paths import StagingRefused, find_local, travel_lines
-from traindyno.api.memory_estimates import estimate_cells
+from traindyno.api.memory_estimates import EstimatesUnavailable, estimate_cells
 from traindyno.api.model_check import model_lines
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.staging import StagingArea
@@ -23,6 +23,7 @@ from traindyno.aws.deployment import LabNotDeployed
 from traindyno.aws.executions import check_execution_name
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.history import Histories, learn_from
+from traindyno.core.planning.memory import CellMemory
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -174,13 +175,14 @@ def plan_in_account(
         files += (inputs.note,)
     elif prices is None or quotas is None:
         histories = find_histories(suite, lab=lab, allowed=allowed, say=say)
+    memory_cells, memory_notes = _estimate_memory(suite, say) if memory else ((), ())
     planned = plan_suite(
         suite.staged,
         execution_id=suite.suite.name,
         prices=inputs.prices,
         quotas=inputs.quotas,
         histories=histories.by_cell,
-        memory=estimate_cells(suite.suite, beside=suite.folder, say=say) if memory else (),
+        memory=memory_cells,
     )
     unavailable = (
         unavailable_images(planned.cells, suite.suite.workload, inputs.region)
@@ -189,11 +191,23 @@ def plan_in_account(
     )
     return PlannedSuite(
         suite=suite,
-        plan=replace(planned, refusals=(*planned.refusals, *unavailable)),
+        plan=replace(
+            planned,
+            refusals=(*planned.refusals, *unavailable),
+            notes=(*planned.notes, *memory_notes),
+        ),
         inputs=inputs,
         histories=histories,
         files=files,
     )
+
+
+def _estimate_memory(suite: Suite, say: Say) -> tuple[tuple[CellMemory, ...], tuple[str, ...]]:
+    """The cells' memory, and why it is unknown."""
+    try:
+        return estimate_cells(suite.suite, beside=suite.folder, say=say), ()
+    except EstimatesUnavailable as error:
+        return (), (f"memory is not estimated: {error}",)
 
 
 def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:

@@ -6,7 +6,7 @@ Tensors have any shape [...].
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,17 @@ import torch.distributed.pipelining  # it makes a tensor, which is not to be one
 from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger
-from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import has_gpu
-from traindyno.core.planning.memory import MemoryEstimate, MemoryFinding, fits, why_not_estimated
-from traindyno.core.suite.choices import TRAITS, DatasetFormat, Task
+from traindyno.core.planning.peak_lines import (
+    LINE_BATCHES,
+    MOST_PASSES,
+    MemoryEstimate,
+    PeakLines,
+    ProcessPeak,
+    batch_unit,
+    is_uniform,
+)
+from traindyno.core.suite.choices import TRAITS, Task
 from traindyno.core.suite.processes import accumulation_steps, stage_ranks, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
@@ -29,10 +36,10 @@ from training.data.collate import choose_collate
 from training.data.dataset import FIRST_ORDINARY, synthetic_tokens
 from training.data.sequences import end_to_end, token_type
 from training.memory.fake_world import fake_process_group, fake_tensors
+from training.memory.lines import Levels, lines_through
 from training.memory.tracker import MemoryTracker, as_on_cuda, storage_bytes
 from training.models.blueprint import replaced
 from training.models.config_numbers import text_of
-from training.models.flops import NOT_COUNTED
 from training.models.gradients import number_format
 from training.models.model import build_model
 from training.models.model_config import model_config
@@ -79,81 +86,94 @@ def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
 # The first step creates the optimizer's state. All further steps run while it exists and need the
 # same memory.
 STEPS = 2
-# The first batch of a step creates the gradients. All further accumulated batches run while they
-# exist.
-MOST_BATCHES = 2
-EstimateKey = tuple[Topology, bool, Settings]
 
 
-def estimate_memory(
-    workload: Workload, settings: Settings, *, model_path: str | None
-) -> MemoryEstimate:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedSteps:
+    """``levels`` [E]: the bytes that the process held after each event of the steps."""
+
+    estimate: MemoryEstimate
+    levels: Levels
+
+
+def estimate_memory(workload: Workload, settings: Settings) -> MemoryEstimate:
     """Computes nothing: tensors are fake, and so are the job's other processes.
 
     Raises WorkloadError if the run would, and RuntimeError in a process that has a process group.
     """
+    watched = _watch_fake_steps(workload, settings)
+    return max((each.estimate for each in watched), key=lambda estimate: estimate.peak_bytes)
 
-    def estimate(topology: Topology) -> MemoryEstimate:
+
+def estimate_lines(workload: Workload, settings: Settings) -> PeakLines | None:
+    """None where other batches take other events. Raises as ``estimate_memory`` does."""
+    batches = [number * batch_unit(settings) for number in LINE_BATCHES]
+    watched = [
+        _watch_fake_steps(workload, replace(settings, batch_size_per_device=batch))
+        for batch in batches
+    ]
+    processes = []
+    for first, second in zip(*watched, strict=True):
+        lines = lines_through(dict(zip(batches, (first.levels, second.levels), strict=True)))
+        if lines is None:
+            return None
+        held = first.estimate
+        processes.append(
+            ProcessPeak(
+                parameter_bytes=held.parameter_bytes,
+                gradient_bytes=held.gradient_bytes,
+                optimizer_bytes=held.optimizer_bytes,
+                lines=lines,
+            )
+        )
+    return PeakLines(processes=tuple(processes))
+
+
+def _watch_fake_steps(workload: Workload, settings: Settings) -> list[WatchedSteps]:
+    def watch(topology: Topology) -> WatchedSteps:
         with fake_tensors() as mode:
-            return measure_steps(
+            return watch_steps(
                 workload,
                 settings,
                 topology,
-                model_path=model_path,
                 placed=lambda batch: {
                     name: mode.from_tensor(tensor) for name, tensor in batch.items()
                 },
             )
 
-    return of_the_largest(settings, estimate)
+    return of_each_process(settings, watch)
 
 
-def of_the_largest(
-    settings: Settings, of_process: Callable[[Topology], MemoryEstimate]
-) -> MemoryEstimate:
-    """The estimate of the process that needs the most memory, among those that differ."""
-    metas, found = list[Any](), []
-    topologies = _planned_topologies(settings)
-    for topology in topologies:
-        with (
-            fake_process_group(topology),
-            _known_hidden_states(metas) if len(topologies) > 1 else nullcontext(),
-        ):
-            found.append(of_process(topology))
-    return max(found, key=lambda estimate: estimate.peak_bytes)
-
-
-def _planned_topologies(settings: Settings) -> list[Topology]:
-    """The processes with different parts of the model: those of one replica of a pipeline, else the
+def of_each_process(
+    settings: Settings, watch: Callable[[Topology], WatchedSteps]
+) -> list[WatchedSteps]:
+    """Those with different parts of the model: the processes of one replica of a pipeline, else the
     first.
     """
     processes = world_size(settings)
     assert processes is not None
-    return [
-        Topology(
+    ranks = stage_ranks(settings, processes)
+    metas, watched = list[Any](), []
+    for rank in ranks:
+        topology = Topology(
             rank=rank, world_size=processes, local_world_size=processes // settings.instance_count
         )
-        for rank in stage_ranks(settings, processes)
-    ]
+        with (
+            fake_process_group(topology),
+            _known_hidden_states(metas) if len(ranks) > 1 else nullcontext(),
+        ):
+            watched.append(watch(topology))
+    return watched
 
 
-def estimate_key(settings: Settings) -> EstimateKey:
-    """Settings with equal keys have equal estimates: each device holds the same, apart from what
-    CUDA keeps.
-    """
-    shared = replace(settings, instance="", instance_count=1)
-    return _planned_topologies(settings)[0], has_gpu(settings.instance), shared
-
-
-def measure_steps(
+def watch_steps(
     workload: Workload,
     settings: Settings,
     topology: Topology,
     *,
-    model_path: str | None,
     placed: Callable[[Batch], Batch] = dict,
-) -> MemoryEstimate:
-    """Makes the estimate of this process, on the CPU, on real tensors unless a caller has replaced
+) -> WatchedSteps:
+    """Watches steps of this process, on the CPU, on real tensors unless a caller has replaced
     them.
 
     ``placed`` makes a batch of the same kind.
@@ -165,16 +185,10 @@ def measure_steps(
     )
     workload = _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
-    is_synthetic = (
-        workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
-    )
-    is_uniform = workload.task is not Task.SEQUENCE_CLASSIFICATION and (
-        settings.packing or is_synthetic
-    )
-    batches = _batches(workload, settings, model_path=model_path, is_uniform=is_uniform)
+    batches = _batches(workload, settings)
     with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
         strategy = build_strategy(setup)
-        strategy.place(build_model(workload, settings, None, model_path=model_path))
+        strategy.place(build_model(workload, settings, None, model_path=None))
         optimizer = strategy.build_optimizer(
             lambda parameters: build_optimizer(parameters, settings, 1e-4)
         )
@@ -182,7 +196,7 @@ def measure_steps(
         tracker.reset_peak()
         gradients = _run(setup, strategy, optimizer, [placed(batch) for batch in batches])
         state = [value for values in optimizer.state.values() for value in values.values()]
-        return MemoryEstimate(
+        estimate = MemoryEstimate(
             peak_bytes=tracker.peak_bytes,
             parameter_bytes=storage_bytes(_parameters(optimizer)),
             gradient_bytes=gradients,
@@ -190,6 +204,7 @@ def measure_steps(
                 value for value in state if isinstance(value, torch.Tensor)
             ),
         )
+        return WatchedSteps(estimate=estimate, levels=np.array(tracker.levels))
 
 
 def _run(
@@ -238,14 +253,13 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
     )
 
 
-def _batches(
-    workload: Workload, settings: Settings, *, model_path: str | None, is_uniform: bool
-) -> list[Batch]:
+def _batches(workload: Workload, settings: Settings) -> list[Batch]:
     """One step's batches of sequences of the full length: the largest that the run may meet."""
-    vocabulary_size = text_of(model_config(workload, None, model_path=model_path)).vocab_size
+    vocabulary_size = text_of(model_config(workload, None, model_path=None)).vocab_size
     assert workload.sequence_length is not None
     lengths = np.full(settings.batch_size, workload.sequence_length)
-    if not is_uniform:
+    has_mask = not is_uniform(workload, settings)
+    if has_mask:
         lengths[1:2] -= 1  # transformers drops the mask of a batch without padding
     tokens = np.full(lengths.sum(), FIRST_ORDINARY, dtype=token_type(vocabulary_size))
     is_classified = workload.task is Task.SEQUENCE_CLASSIFICATION
@@ -253,57 +267,12 @@ def _batches(
         tokens, lengths, np.zeros(len(lengths), dtype=np.int64) if is_classified else None
     )
     collate = choose_collate(
-        workload, settings, synthetic_tokens(vocabulary_size), is_uniform=is_uniform
+        workload, settings, synthetic_tokens(vocabulary_size), is_uniform=not has_mask
     )
     numbers = np.arange(settings.batch_size)
-    count = min(MOST_BATCHES, settings.gradient_accumulation_steps)
+    count = min(MOST_PASSES, settings.gradient_accumulation_steps)
     return [collate(sequences, numbers, numbers) for _ in range(count)]
 
 
 def _parameters(optimizer: Optimizer) -> list[torch.nn.Parameter]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-class Findings:
-    """The findings of one workload; each configuration is estimated once."""
-
-    def __init__(self, workload: Workload, *, model_path: str | None) -> None:
-        self._workload = workload
-        self._model_path = model_path
-        self._known: dict[EstimateKey, MemoryEstimate | str] = {}
-
-    def find(self, settings: Settings) -> MemoryFinding:
-        found = self._estimate(settings)
-        if isinstance(found, str):
-            return MemoryFinding(why_unknown=found)
-        if fits(found, settings.instance):
-            return MemoryFinding(estimate=found)
-        return MemoryFinding(estimate=found, smaller_batch=self._smaller_batch(settings))
-
-    def _smaller_batch(self, settings: Settings) -> int | None:
-        """The first half, quarter, … of the batch that fits."""
-        size = settings.batch_size // 2
-        while size:
-            found = self._estimate(replace(settings, batch_size_per_device=size))
-            if not isinstance(found, str) and fits(found, settings.instance):
-                return size
-            size //= 2
-        return None
-
-    def _estimate(self, settings: Settings) -> MemoryEstimate | str:
-        """The estimate, or why there is none."""
-        why_none = why_not_estimated(self._workload, settings)
-        if why_none:
-            return why_none
-        key = estimate_key(settings)
-        if key not in self._known:
-            try:
-                self._known[key] = estimate_memory(
-                    self._workload, settings, model_path=self._model_path
-                )
-            except (TraindynoError, *NOT_COUNTED) as error:
-                # The planner continues without this estimate; the run itself may still show the
-                # memory that it needs.
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                self._known[key] = f"the estimate failed: {reason}"
-        return self._known[key]

@@ -70,6 +70,9 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
         # answer.
         verify = "_verify_param_shape_across_processes"
         stack.enter_context(replaced(parallel.distributed, verify, lambda *_, **__: None))
+        products = torch._meta_registrations
+        name = "_meta_grouped_mm_common"
+        stack.enter_context(replaced(products, name, _of_any_type(getattr(products, name))))
         numbers = _Numbers()
         stack.enter_context(
             replaced(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets))
@@ -113,6 +116,19 @@ class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
         return func(*args, **kwargs)
+
+
+def _of_any_type(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The fake product of experts takes bf16 alone; devices take the other types too."""
+
+    @wraps(product)
+    def multiplied(
+        mat_a: torch.Tensor, mat_b: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> torch.Tensor:
+        made = product(mat_a.bfloat16(), mat_b.bfloat16(), *args, **{**kwargs, "out_dtype": None})
+        return made.to(kwargs.get("out_dtype") or mat_a.dtype)
+
+    return multiplied
 
 
 def _without_answer(begin: Callable[..., None]) -> Callable[..., None]:

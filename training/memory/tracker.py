@@ -112,8 +112,7 @@ BLOCK_BYTES = 512
 
 
 class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """``current_bytes`` of all storages seen and alive; ``peak_bytes`` the most since
-    ``reset_peak``.
+    """``levels``: the bytes of all storages seen and alive, after each change since ``reset_peak``.
 
     FSDP frees and refills parameters by resizing their storage, which a dispatch mode does not
     intercept: ``resize_`` is wrapped.
@@ -121,8 +120,7 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.current_bytes = 0
-        self.peak_bytes = 0
+        self.levels = [0]
         self._sizes: dict[int, int] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
         self._resize: Callable[..., Any] = torch.UntypedStorage.resize_
@@ -166,8 +164,16 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 for part in _plain(value):
                     self._count(part.untyped_storage())
 
+    @property
+    def current_bytes(self) -> int:
+        return self.levels[-1]
+
+    @property
+    def peak_bytes(self) -> int:
+        return max(self.levels)
+
     def reset_peak(self) -> None:
-        self.peak_bytes = self.current_bytes
+        self.levels = self.levels[-1:]
 
     def _count(self, storage: torch.UntypedStorage) -> None:
         key = id(storage)
@@ -182,8 +188,8 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._add(-self._sizes.pop(key))
 
     def _add(self, size: int) -> None:
-        self.current_bytes += size
-        self.peak_bytes = max(self.peak_bytes, self.current_bytes)
+        if size:
+            self.levels.append(self.levels[-1] + size)
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:

@@ -77,7 +77,10 @@ def test_a_plan_by_files_needs_no_account(tmp_path: Path, quotas: str, is_refuse
     (tmp_path / "prices.yaml").write_text(PRICES)
     (tmp_path / "quotas.yaml").write_text(quotas)
     planned = plan(
-        Suite.of(**DOCUMENT), prices=tmp_path / "prices.yaml", quotas=tmp_path / "quotas.yaml"
+        Suite.of(**DOCUMENT),
+        prices=tmp_path / "prices.yaml",
+        quotas=tmp_path / "quotas.yaml",
+        memory=False,
     )
     assert (planned.plan.run_count, planned.is_refused, bool(planned.refusals)) == (
         4,

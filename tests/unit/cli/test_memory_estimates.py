@@ -1,34 +1,53 @@
-"""`traindyno plan --memory`: what it needs, its cache, and what a failed estimate says."""
+"""The memory in `traindyno plan`: what it needs, its cache, and what a failed estimate says."""
 
 import io
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
 
-from tests.unit.suites import unprepared_document, unprepared_suite
+from tests.unit.suites import unprepared_document
 from traindyno.api import memory_estimates, training_code
-from traindyno.api.memory_estimates import EstimatesUnavailable, estimate_cells
+from traindyno.api.memory_estimates import (
+    LATER,
+    EstimatesUnavailable,
+    MemoryEstimator,
+    estimate_cells,
+    with_configuration,
+)
 from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.output import Terminal
 from traindyno.core.planning.plan import plan_suite
+from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.workload import Dataset, Model
 
+PYTHON = sys.executable
 PROGRAM = """#!/bin/sh
-# Answers as training.memory does: 30 GB for each of the settings, with a change that fits.
+# Answers as training.memory does: 6 GB and 3 a sample, or 0.1 a sample with recomputation.
 exec {python} -c '
 import json, sys
-request = json.load(sys.stdin)
-open("{folder}/requests", "a").write("asked\\n")
-for settings in request["settings"]:
-    size = 30 * 10**9 if settings["compiler"] == "none" else 10**9
-    estimate = dict(peak_bytes=size, parameter_bytes=10**9, gradient_bytes=10**9)
-    estimate["optimizer_bytes"] = 2 * 10**9
-    print(json.dumps(dict(estimate=estimate, smaller_batch=4)))
+json.loads(sys.stdin.readline())
+for line in sys.stdin:
+    request = json.loads(line)
+    open("{folder}/requests", "a").write("whole " if request["is_whole"] else "lines ")
+    base = 0 if request["settings"]["activation_checkpointing"] else 6 * 10**9
+    held = dict(parameter_bytes=10**9, gradient_bytes=10**9, optimizer_bytes=2 * 10**9)
+    lines = dict(processes=[dict(lines=[[base, 3 * 10**9 if base else 10**8]], **held)])
+    whole = dict(peak_bytes=5 * 10**9, **held)
+    {change}
+    print(json.dumps(dict(whole=whole) if request["is_whole"] else dict(lines=lines)), flush=True)
 '
 """
+
+
+def program_of(folder: Path, change: str = "") -> str:
+    return PROGRAM.format(python=PYTHON, folder=folder, change=change)
 
 
 @pytest.fixture
@@ -37,7 +56,7 @@ def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if find_spec("torch") is None:
         pytest.skip("estimates need PyTorch, their tests its version")
     program = tmp_path / "python"
-    program.write_text(PROGRAM.format(python=sys.executable, folder=tmp_path))
+    program.write_text(program_of(tmp_path))
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -48,17 +67,54 @@ def silent(_: str) -> None:
     pass
 
 
-def test_an_estimate_is_made_once_and_kept(tmp_path: Path, python: Path) -> None:
-    said: list[str] = []
-    first = estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append)
-    assert estimate_cells(unprepared_suite(), beside=tmp_path, say=said.append) == first
-    assert (tmp_path / "requests").read_text() == "asked\n"
-    assert said == [
-        "estimating the memory of 2 configurations; a large model takes about a minute each, once"
-    ]
-    assert [memory.finding.is_too_large("ml.g5.xlarge") for memory in first] == [True, False], (
-        "an A10G has 24 GB"
+def asked(folder: Path) -> list[str]:
+    return (folder / "requests").read_text().split()
+
+
+def suite_of_batch(batch: int, **training: Any) -> Suite:
+    recomputes = "activation_checkpointing"
+    training |= {"instance": "ml.g5.xlarge", "strategy": "single", "batch_size_per_device": batch}
+    matrix = {recomputes: [False, True]}
+    return parse_suite(
+        unprepared_document(training=training, baseline={recomputes: False}, matrix=matrix)
     )
+
+
+def test_an_estimate_is_made_once_and_kept_for_every_batch(tmp_path: Path, python: Path) -> None:
+    said: list[str] = []
+    found = [
+        [
+            each.finding.estimate.peak_bytes // 10**8
+            for each in estimate_cells(suite_of_batch(batch), beside=tmp_path, say=said.append)
+            if each.finding.estimate is not None
+        ]
+        for batch in (8, 2)
+    ]
+    assert found == [[300, 8], [120, 2]]
+    assert asked(tmp_path) == ["lines", "lines"]
+    plain = "estimating memory: strategy single, fp32, 1 device"
+    assert said == [plain, plain.replace("1 device", "activation_checkpointing, 1 device")]
+
+
+def test_a_single_sequence_without_its_mask_is_estimated_by_itself(
+    tmp_path: Path, python: Path
+) -> None:
+    suite = suite_of_batch(1, packing=False)
+    suite = replace(suite, workload=replace(suite.workload, dataset=Dataset(path="texts")))
+    for _ in range(2):
+        first, _ = estimate_cells(suite, beside=tmp_path, say=silent)
+        assert first.finding.estimate is not None
+        assert first.finding.estimate.peak_bytes == 5 * 10**9
+        assert first.finding.largest_batch == 5, "(22.4 - 6) GB / 3 GB, of an A10G"
+    assert asked(tmp_path) == ["lines", "whole"] * 2
+
+
+def test_a_batch_whose_steps_are_no_lines_is_estimated_whole(tmp_path: Path, python: Path) -> None:
+    python.write_text(program_of(tmp_path, "lines = None"))
+    for batch in (8, 4, 8):
+        first, _ = estimate_cells(suite_of_batch(batch), beside=tmp_path, say=silent)
+        assert first.finding.largest_batch is None
+    assert asked(tmp_path) == ["lines", "whole"] * 2 + ["whole"] * 2
 
 
 def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
@@ -67,9 +123,8 @@ def test_a_cache_folder_that_cannot_be_written_keeps_nothing(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     for _ in range(2):
-        found = estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
-        assert [memory.finding.is_too_large("ml.g5.xlarge") for memory in found] == [True, False]
-    assert (tmp_path / "requests").read_text() == "asked\nasked\n"
+        estimate_cells(suite_of_batch(8), beside=tmp_path, say=silent)
+    assert asked(tmp_path) == ["lines"] * 4
 
 
 def test_an_estimate_of_other_training_code_or_another_version_is_made_again(
@@ -81,12 +136,12 @@ def test_an_estimate_of_other_training_code_or_another_version_is_made_again(
     for content, version in (("a = 1", 1), ("a = 1", 1), ("a = 2", 1), ("a = 2", 2), ("a = 2", 2)):
         (code / "estimate.py").write_text(content)
         monkeypatch.setattr(memory_estimates, "FORM", version)
-        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
-    assert (tmp_path / "requests").read_text() == "asked\n" * 3
+        estimate_cells(suite_of_batch(8), beside=tmp_path, say=silent)
+    assert asked(tmp_path) == ["lines"] * 6
 
 
 def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Path) -> None:
-    suite = unprepared_suite()
+    suite = suite_of_batch(8)
     memory = estimate_cells(suite, beside=tmp_path, say=silent)
     plan = plan_suite(suite, execution_id="e", prices={}, quotas={}, histories={}, memory=memory)
     console = Terminal(width=200, record=True, file=io.StringIO())
@@ -94,15 +149,36 @@ def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Pat
     text = console.export_text()
     assert "27.9 GiB" in text
     assert "125 %" in text
-    assert f"{plan.cells[0].cell_id}: is too large; what may help: batch_size_per_device 4" in text
+    assert f"{plan.cells[0].cell_id}: is too large; what may help: batch_size_per_device 5" in text
+
+
+def test_after_the_time_that_is_given_only_what_was_kept_is_known(
+    tmp_path: Path, python: Path
+) -> None:
+    first, second = (cell.settings for cell in expand_cells(suite_of_batch(8)))
+    workload = suite_of_batch(8).workload
+    with MemoryEstimator(workload, beside=tmp_path, say=silent) as estimator:
+        known = estimator.find(first)
+    with MemoryEstimator(workload, beside=tmp_path, say=silent, until=0) as estimator:
+        assert estimator.find(first) == known
+        assert estimator.find(second).why_unknown == LATER
+    python.write_text(program_of(tmp_path, "import time; time.sleep(600)"))
+    until = monotonic() + 0.2
+    with MemoryEstimator(workload, beside=tmp_path, say=silent, until=until) as estimator:
+        assert estimator.find(second).why_unknown == LATER
+
+
+def reason(suite: Suite, beside: Path) -> str:
+    with pytest.raises(EstimatesUnavailable) as raised:
+        estimate_cells(suite, beside=beside, say=silent)
+    return str(raised.value)
 
 
 def test_a_failed_estimate_says_how_it_ended(tmp_path: Path, python: Path) -> None:
     python.write_text("#!/bin/sh\necho 'ValueError: no such model' >&2\nexit 1\n")
-    with pytest.raises(
-        EstimatesUnavailable, match="ended with status 1 after 0 of 2 configurations: ValueError"
-    ):
-        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
+    assert reason(suite_of_batch(8), tmp_path) == (
+        "the estimate ended with status 1: ValueError: no such model"
+    )
 
 
 def test_without_the_extra_the_message_names_it(
@@ -111,14 +187,21 @@ def test_without_the_extra_the_message_names_it(
     monkeypatch.setattr(
         training_code, "find_spec", lambda name: None if name == "torch" else object()
     )
-    with pytest.raises(EstimatesUnavailable) as raised:
-        estimate_cells(unprepared_suite(), beside=tmp_path, say=silent)
-    assert "this environment has no torch" in str(raised.value)
-    assert "pip install 'traindyno[train]'" in str(raised.value)
+    found = reason(suite_of_batch(8), tmp_path)
+    assert "this environment has no torch" in found
+    assert "pip install 'traindyno[train]'" in found
 
 
-def test_a_model_in_s3_has_no_estimate(tmp_path: Path, python: Path) -> None:
+def test_a_model_that_is_not_on_this_machine_has_no_estimate(tmp_path: Path, python: Path) -> None:
     document: dict[str, Any] = unprepared_document()
     document["workload"] = {**document["workload"], "model": "s3://bucket/model/"}
-    with pytest.raises(EstimatesUnavailable, match="expected a Hub id, a local folder or a config"):
-        estimate_cells(parse_suite(document), beside=tmp_path, say=silent)
+    assert "expected a folder with a config.json" in reason(parse_suite(document), tmp_path)
+
+
+def test_a_folder_is_estimated_by_its_configuration(tmp_path: Path) -> None:
+    document: dict[str, Any] = unprepared_document()
+    document["workload"] = {**document["workload"], "model": "model"}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "gpt2", "n_layer": 3}')
+    found = with_configuration(parse_suite(document).workload, tmp_path).model
+    assert found == Model(config={"model_type": "gpt2", "n_layer": 3})

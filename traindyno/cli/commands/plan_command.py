@@ -10,7 +10,7 @@ from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.plan_totals import jobs_of_plan
 from traindyno.cli.inputs.plan_options import (
     AlsoSendOption,
-    MemoryOption,
+    NoMemoryOption,
     PricesOption,
     QuotasOption,
 )
@@ -36,7 +36,7 @@ def plan(
     suite: SuiteArgument,
     prices: PricesOption = None,
     quotas: QuotasOption = None,
-    memory: MemoryOption = False,
+    no_memory: NoMemoryOption = False,
     also_send: AlsoSendOption = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
@@ -53,7 +53,7 @@ def plan(
         lab=choice.chosen.name,
         prices=prices,
         quotas=quotas,
-        memory=memory,
+        memory=not no_memory,
         allowed=allowed,
         say=tell,
     )

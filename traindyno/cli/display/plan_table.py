@@ -1,5 +1,7 @@
 """The tables of a plan in a terminal: cells, lanes, quotas, memory, totals."""
 
+from collections import Counter
+
 from rich.table import Table
 
 from traindyno.api.plan_inputs import PlanInputs
@@ -9,6 +11,7 @@ from traindyno.core.costs.quantity_text import (
     UNKNOWN,
     bytes_text,
     count_text,
+    counted,
     exact_usd_text,
     seconds_text,
     share_text,
@@ -16,7 +19,7 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.lanes import LanePlan
-from traindyno.core.planning.memory import OUTSIDE_BYTES, fitting_batch, usable_memory_bytes
+from traindyno.core.planning.memory import OUTSIDE_BYTES
 from traindyno.core.planning.plan import Plan
 from traindyno.core.planning.quotas import UsageSource
 from traindyno.core.suite.choices import Purchase
@@ -46,7 +49,7 @@ OUTSIDE_NOTE = (
     f"a cell fits into a GPU if {bytes_text(OUTSIDE_BYTES)} remain for what no estimate contains: "
     "the CUDA context, the workspaces of libraries, fragmentation"
 )
-BATCH_NOTE = "batch: a batch per device that fits by the cell's estimate; a larger one may fit too"
+BATCH_NOTE = "batch: the largest batch per device that fits by the cell's estimate"
 
 
 def print_plan(
@@ -154,33 +157,34 @@ def print_memory(console: Terminal, planned: Plan) -> None:
     )
     table = titled_table("memory of one device, estimated", *headings)
     cells = {cell.cell_id: cell for cell in planned.cells}
-    for each in planned.memory:
+    estimated = [each for each in planned.memory if each.finding.estimate is not None]
+    for each in estimated:
         cell, estimate = cells[each.cell_id], each.finding.estimate
-        instance, fits = cell.settings.instance, UNKNOWN
-        if estimate is not None and each.device_bytes is not None:
-            fits = "no" if each.finding.is_too_large(instance) else "yes"
-        batch = fitting_batch(estimate, cell.settings, usable_memory_bytes(instance))
-        parts, share = [UNKNOWN] * 4, UNKNOWN
-        if estimate is not None:
-            sizes = (
-                estimate.peak_bytes,
-                estimate.parameter_bytes,
-                estimate.optimizer_bytes,
-                estimate.activation_bytes,
-            )
-            parts = [bytes_text(size) for size in sizes]
-            share = share_text(
-                estimate.peak_bytes / each.device_bytes if each.device_bytes else None, digits=0
-            )
-        figures = (*parts, bytes_text(each.device_bytes), share)
-        table.add_row(
-            cell.cell_id, cell.label, *figures, fits, "-" if batch is None else f"{batch:,}"
+        assert estimate is not None
+        sizes = (
+            estimate.peak_bytes,
+            estimate.parameter_bytes,
+            estimate.optimizer_bytes,
+            estimate.activation_bytes,
+            each.device_bytes,
         )
-    console.print(table)
-    for note in (OUTSIDE_NOTE, BATCH_NOTE):
-        console.print(f"note: {note}")
-    for each in planned.memory:
-        if each.finding.why_unknown:
-            console.print(f"{each.cell_id}: no estimate: {each.finding.why_unknown}")
+        share = estimate.peak_bytes / each.device_bytes if each.device_bytes else None
+        table.add_row(
+            cell.cell_id,
+            cell.label,
+            *(bytes_text(size) for size in sizes),
+            share_text(share, digits=0),
+            "no" if each.finding.is_too_large(cell.settings.instance) else "yes",
+            f"{each.finding.largest_batch:,}" if each.finding.largest_batch else "-",
+        )
+    if estimated:
+        console.print(table)
+        for note in (OUTSIDE_NOTE, BATCH_NOTE):
+            console.print(f"note: {note}")
+    unknown = Counter(each.finding.why_unknown for each in planned.memory)
+    for reason, count in unknown.items():
+        if reason:
+            console.print(f"memory of {counted(count, 'cell')} not estimated: {reason}")
+    for each in estimated:
         if each.finding.is_too_large(cells[each.cell_id].settings.instance):
             console.print(f"{each.cell_id}: is too large; what may help: {each.finding.help_text}")

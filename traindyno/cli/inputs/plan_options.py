@@ -28,12 +28,13 @@ AlsoSendOption = Annotated[
 ]
 
 
-MemoryOption = Annotated[
+NoMemoryOption = Annotated[
     bool,
     typer.Option(
-        "--memory",
-        help="Estimate each cell's memory per device on this machine; needs the packages of extra "
-        "train.",
+        "--no-memory",
+        envvar="TRAINDYNO_NO_MEMORY",
+        help="Don't estimate whether each cell fits into its devices: that takes seconds for a "
+        "model that is new.",
     ),
 ]
 PricesOption = Annotated[

@@ -8,20 +8,24 @@ import pytest
 from tests.unit.planned_suites import prices_of
 from tests.unit.suites import unprepared_suite
 from traindyno.core.planning.memory import (
-    WITHOUT_EFFECT,
-    MemoryEstimate,
     MemoryFinding,
     device_memory_bytes,
-    distinct_settings,
-    fitting_batch,
-    memory_key,
+    finding_of,
     memory_of_cells,
-    memory_settings,
     usable_memory_bytes,
+)
+from traindyno.core.planning.peak_lines import (
+    WITHOUT_EFFECT,
+    MemoryEstimate,
+    PeakLines,
+    ProcessPeak,
+    lines_key,
+    settings_of_lines,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import LearningRateSchedule, Strategy
+from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.suite import Suite
 
@@ -61,19 +65,26 @@ def suite_of_batches(*batches: Any, **changes: Any) -> Suite:
     return unprepared_suite(baseline={}, matrix=matrix, **changes)
 
 
-def planned(suite: Suite, smaller_batch: int | None = 16) -> Plan:
+def lines(*of_lines: tuple[float, float]) -> PeakLines:
+    held = {"parameter_bytes": GB, "gradient_bytes": GB, "optimizer_bytes": 2 * GB}
+    return PeakLines(processes=(ProcessPeak(lines=of_lines, **held),))
+
+
+def planned(suite: Suite, largest_batch: int = 16) -> Plan:
     cells = expand_cells(suite)
-    findings = {
-        each: MemoryFinding(estimate=estimate(each.batch_size * GB), smaller_batch=smaller_batch)
-        for each in distinct_settings(cells)
-    }
+
+    def find(settings: Settings) -> MemoryFinding:
+        return MemoryFinding(
+            estimate=estimate(settings.batch_size * GB), largest_batch=largest_batch
+        )
+
     return plan_suite(
         suite,
         execution_id="execution-1",
         prices=prices_of({"ml.g5.xlarge": "1.408"}),
         quotas={},
         histories={},
-        memory=memory_of_cells(cells, findings),
+        memory=memory_of_cells(cells, find),
     )
 
 
@@ -87,13 +98,13 @@ def test_a_cell_beyond_its_device_is_refused_with_what_would_help() -> None:
     assert "What may help: batch_size_per_device 16" in reasons[0]
 
 
-@pytest.mark.parametrize(("smaller_batch", "refused"), [(16, 0), (None, 2)])
+@pytest.mark.parametrize(("largest_batch", "refused"), [(16, 0), (0, 2)])
 def test_a_search_that_begins_too_high_is_refused_only_if_no_smaller_batch_fits(
-    smaller_batch: int | None, refused: int
+    largest_batch: int, refused: int
 ) -> None:
     """It goes down to a batch that fits by itself."""
     suite = suite_of_batches({"search": "largest", "begin": 64})
-    assert len(planned(suite, smaller_batch).refusals) == refused
+    assert len(planned(suite, largest_batch).refusals) == refused
 
 
 @pytest.mark.parametrize(
@@ -105,46 +116,35 @@ def test_a_gpu_keeps_memory_for_what_no_estimate_contains(
 ) -> None:
     """1.5 GiB = 1.61 GB: an A10G of 24 GB has 22.39 for tensors, a NeuronCore of 16 GB all."""
     settings = Settings(instance=instance)
-    cell = replace(expand_cells(suite_of_batches())[0], settings=settings)
-    finding = MemoryFinding(estimate=estimate(peak_gb * GB))
-    (memory,) = memory_of_cells([cell], {memory_settings(settings): finding})
-    assert memory.finding.is_too_large(instance) is is_too_large
-    batch = fitting_batch(finding.estimate, settings, usable_memory_bytes(instance))
-    assert (batch is None) is is_too_large
+    found = finding_of(settings, lines=lines((peak_gb * GB, 0), (0, GB)), whole=None)
+    assert found.is_too_large(instance) is is_too_large
+    assert (found.largest_batch == 0) is is_too_large
     assert (usable_memory_bytes(instance) == device_memory_bytes(instance)) is instance.startswith(
         "ml.trn"
     )
 
 
 @pytest.mark.parametrize(
-    ("device_gb", "settings", "batch"),
+    ("settings", "batch"),
     [
-        # 12 of 32 GB are parameters and optimizer state, 20 are activations of 4 samples: 5 GB a
-        # sample
-        (40, {}, 5),  # 28 // 5
-        (80, {}, 13),  # 68 // 5
-        (80, {"strategy": Strategy.PIPELINE, "micro_batches": 4}, 12),  # whole micro batches
-        (31, {}, None),  # does not fit: the finding names a smaller batch
-        (None, {}, None),
+        # Of 38.39 GB for tensors: (38.39 - 12) / 5 = 5.3, and (38.39 - 20) / 3 = 6.1
+        ({}, 5),
+        ({"strategy": Strategy.PIPELINE, "micro_batches": 4}, 4),  # whole micro batches
     ],
 )
-def test_a_cell_that_fits_names_a_batch_that_fits(
-    device_gb: int | None, settings: dict[str, Any], batch: int | None
-) -> None:
-    device = None if device_gb is None else device_gb * GB
-    assert (
-        fitting_batch(estimate(32 * GB), p4d(batch_size_per_device=4, **settings), device) == batch
+def test_the_largest_batch_is_below_every_line(settings: dict[str, Any], batch: int) -> None:
+    found = finding_of(
+        p4d(**settings), lines=lines((12 * GB, 5 * GB), (20 * GB, 3 * GB)), whole=None
     )
-    assert fitting_batch(None, p4d(), device) is None
+    assert found.largest_batch == batch
+    assert found.estimate is not None
+    assert found.estimate.peak_bytes == 23 * GB, "the second line's at a batch of 1"
+    whole = estimate(50 * GB)
+    assert finding_of(p4d(), lines=None, whole=whole) == MemoryFinding(estimate=whole)
 
 
 def test_without_an_estimate_nothing_is_refused() -> None:
     assert not MemoryFinding(why_unknown="not tried").is_too_large("ml.g5.xlarge")
-
-
-def test_cells_that_need_the_same_memory_are_estimated_once() -> None:
-    cells = expand_cells(suite_of_batches())
-    assert [each.batch_size_per_device for each in distinct_settings(cells)] == [1, 64]
 
 
 def test_what_changes_no_tensors_size_is_not_kept() -> None:
@@ -158,9 +158,8 @@ def test_what_changes_no_tensors_size_is_not_kept() -> None:
         "pin_memory": True,
         "image": "mine",
     }
-    assert memory_settings(p4d(**given)) == p4d()
     assert list(WITHOUT_EFFECT) == list(given)
-    assert memory_settings(p4d(batch_size_per_device=2, seed=9)) == p4d(batch_size_per_device=2)
+    assert settings_of_lines(p4d(**given), 8) == settings_of_lines(p4d(), 8)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +167,9 @@ def test_what_changes_no_tensors_size_is_not_kept() -> None:
     [
         ({"loader_workers": 8}, True),
         ({"seed": 7}, True),
-        ({"batch_size_per_device": 2}, False),
+        ({"batch_size_per_device": 2}, True),
+        ({"global_batch_size": 8}, True),
+        ({"global_batch_size": 64}, False),  # 8 passes of 8 samples accumulate gradients
         ({"activation_checkpointing": True}, False),
         ({"instance_count": 2}, False),
         ({"optimizer": "sgd"}, False),
@@ -178,6 +179,11 @@ def test_the_key_changes_with_what_changes_the_memory(
     changes: dict[str, Any], is_same: bool
 ) -> None:
     workload = suite_of_batches().workload
-    keys = {memory_key(workload, settings, code="1") for settings in (p4d(), p4d(**changes))}
-    assert (len(keys) == 1) is is_same
-    assert memory_key(workload, p4d(), code="2") not in keys
+
+    def key(settings: Settings, code: str = "1") -> str:
+        processes = world_size(settings)
+        assert processes is not None
+        return lines_key(workload, settings_of_lines(settings, processes), processes, code=code)
+
+    assert (key(p4d()) == key(p4d(**changes))) is is_same
+    assert key(p4d(), code="2") != key(p4d())

@@ -1,0 +1,139 @@
+"""The memory of one device at its peak, for every batch: at each moment of a step, the bytes held
+are a line in the batch.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from traindyno.core.instances.instance_types import has_gpu
+from traindyno.core.suite.choices import Compiler, DatasetFormat, Task
+from traindyno.core.suite.processes import accumulation_steps
+from traindyno.core.suite.settings import Settings, has_effect, setting_descriptions
+from traindyno.core.suite.suite_file import suite_converter
+from traindyno.core.suite.workload import Workload
+
+# The batches, in units, whose steps give the lines.
+LINE_BATCHES = (2, 3)
+# The first batch of a step creates the gradients. All further accumulated batches run while they
+# exist.
+MOST_PASSES = 2
+WITHOUT_EFFECT = tuple(
+    name for name, description in setting_descriptions().items() if not description.changes_memory
+)
+OF_TENSORS = ("task", "model", "tokenizer", "sequence_length", "label_count")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimate:
+    """Bytes at its peak of the device that needs the most.
+
+    ``gradient_bytes``: before the optimizer's step.
+
+    Not included: the CUDA context, cuBLAS's workspaces, NCCL's buffers and the allocator's
+    fragmentation.
+    """
+
+    peak_bytes: int
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+
+    @property
+    def activation_bytes(self) -> int:
+        """Activations and temporary tensors: the peak without parameters and optimizer state."""
+        return max(0, self.peak_bytes - self.parameter_bytes - self.optimizer_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessPeak:
+    """``lines``: bytes at a batch of 0 and bytes per sample; the highest is the peak."""
+
+    parameter_bytes: int
+    gradient_bytes: int
+    optimizer_bytes: int
+    lines: tuple[tuple[float, float], ...]
+
+    def at(self, batch: int) -> MemoryEstimate:
+        return MemoryEstimate(
+            peak_bytes=round(max(base + slope * batch for base, slope in self.lines)),
+            parameter_bytes=self.parameter_bytes,
+            gradient_bytes=self.gradient_bytes,
+            optimizer_bytes=self.optimizer_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakLines:
+    """``processes``: those that hold different parts of the model."""
+
+    processes: tuple[ProcessPeak, ...]
+
+    def at(self, batch: int) -> MemoryEstimate:
+        return max(
+            (process.at(batch) for process in self.processes),
+            key=lambda estimate: estimate.peak_bytes,
+        )
+
+    def largest_batch(self, usable_bytes: int) -> int:
+        """That fits into so many bytes; 0 if none does."""
+        lines = [line for process in self.processes for line in process.lines]
+        if any(base > usable_bytes for base, _ in lines):
+            return 0
+        return min(int((usable_bytes - base) // slope) for base, slope in lines if slope > 0)
+
+
+def batch_unit(settings: Settings) -> int:
+    """A batch per device is a multiple of it."""
+    return settings.micro_batches if has_effect("micro_batches", settings) else 1
+
+
+def settings_of_lines(settings: Settings, processes: int) -> Settings:
+    """The same for all settings whose lines are the same on a kind of device and division of the
+    processes; the batch is the first of the lines. No estimate has a compiler.
+    """
+    passes = min(MOST_PASSES, accumulation_steps(settings, processes))
+    plain = Settings(instance=settings.instance)
+    return replace(
+        settings,
+        **{name: getattr(plain, name) for name in WITHOUT_EFFECT},
+        compiler=Compiler.NONE,
+        batch_size_per_device=LINE_BATCHES[0] * batch_unit(settings),
+        gradient_accumulation_steps=passes,
+        global_batch_size=None,
+    )
+
+
+def lines_key(workload: Workload, settings: Settings, processes: int, *, code: str) -> str:
+    """64 hexadecimal digits of everything that determines an estimate; ``code`` identifies the
+    training code and PyTorch.
+    """
+    document: dict[str, Any] = suite_converter().unstructure(workload)
+    shared = replace(settings, instance="", instance_count=1)
+    content = {
+        "workload": {name: document.get(name) for name in OF_TENSORS},
+        "is_synthetic": is_synthetic(workload),
+        "settings": suite_converter().unstructure(shared),
+        "processes": (processes, settings.instance_count, has_gpu(settings.instance)),
+        "code": code,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def is_synthetic(workload: Workload) -> bool:
+    return workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
+
+
+def is_uniform(workload: Workload, settings: Settings) -> bool:
+    """Whether all sequences have the full length, so that no batch has a mask."""
+    is_classified = workload.task is Task.SEQUENCE_CLASSIFICATION
+    return not is_classified and (settings.packing or is_synthetic(workload))
+
+
+def has_own_events(workload: Workload, settings: Settings) -> bool:
+    """Whether the steps of this batch are others than those of the lines: a single sequence needs
+    no mask.
+    """
+    is_single = settings.batch_size < LINE_BATCHES[0] * batch_unit(settings)
+    return is_single and not is_uniform(workload, settings)
