@@ -74,24 +74,25 @@ def read_plan_inputs(
         if problem is None:
             raise
         snapshot = _snapshot_prices() if price_path is None and quota_path is None else {}
-        if snapshot and isinstance(error, NO_SETTINGS):
+        if snapshot and isinstance(error, NO_SETTINGS) and region in (None, SNAPSHOT_REGION):
             defaults = {
                 each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None)
                 for each in needed
             }
-            problem = f"no AWS account ({problem})"
-            if region not in (None, SNAPSHOT_REGION):
-                problem = f"{problem}, so that those of {region} can't be read"
             return PlanInputs(
                 read_at=now,
                 region=SNAPSHOT_REGION,
                 prices=snapshot,
                 quotas=defaults,
-                why_assumed=problem,
+                why_assumed=f"no AWS account ({problem})",
             )
+        elsewhere = (
+            f" (--region {SNAPSHOT_REGION}: of a snapshot of its prices)" if snapshot else ""
+        )
         raise AccountUnreachable(
-            f"{problem}: give --profile or --region, --local for the local cloud, "
-            "or --prices FILE and --quotas FILE to plan without an account"
+            f"{problem}: prices of {region or 'no region'} can't be read: give --profile or "
+            "--region, --local for the local cloud, or --prices FILE and --quotas FILE to plan "
+            f"without an account{elsewhere}"
         ) from error
     return PlanInputs(read_at=now, region=region or account_region(), prices=prices, quotas=quotas)
 

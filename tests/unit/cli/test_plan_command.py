@@ -182,11 +182,14 @@ def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_accou
     )
     assert planned["why_no_history"] == "without an AWS account there are no earlier runs to read"
     assert answer.status == 2  # a new account has none of these instances
-    elsewhere = plan(tmp_path, "--region", "eu-central-1", "--format", "json").errors
-    assert (
-        "so that those of eu-central-1 can't be read: prices are of a snapshot of us-east-1"
-        in elsewhere
-    )
+
+
+def test_without_an_account_another_region_than_the_snapshots_is_refused(tmp_path: Path) -> None:
+    answer = plan(tmp_path, "--region", "eu-central-1", "--format", "json")
+    assert (answer.status, answer.output) == (1, "")
+    assert "prices of eu-central-1 can't be read: give --profile" in answer.errors
+    assert "--region us-east-1: a snapshot of prices" in answer.errors
+    assert plan(tmp_path, "--region", "us-east-1", "--format", "json").json()["lanes"]
 
 
 def test_plan_without_credentials_names_the_option_for_a_file_of_quotas(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import io
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
+from traindyno.report.charts.line_chart import Point
 from traindyno.report.html import render
-from traindyno.slices.scaling.lab import find_series, measure_scaling
+from traindyno.slices.scaling.lab import LEAST_GAIN, measure_scaling, saturation
+from traindyno.slices.scaling.series import find_axes, find_series
 
 SCRIPT = Workload(task=Task.SCRIPT, examples=640_000)
 SIZES = (1, 2, 4, 8, 16)
@@ -272,7 +274,7 @@ def test_albert_has_a_rate_over_nodes_for_each_series(name: str) -> None:
     equal steps.
     """
     page = page_of(load_suite(SUITES / f"albert-scaling/{name}.yaml").suite)
-    rows = rows_of(page, "scaling")
+    rows = rows_of(page, "samples_per_second-instances")
     ddp = "ddp · dataloader_num_workers 12 · per_device_train_batch_size 16"
     assert sorted({row["series"] for row in rows}) == sorted([*SMDDP_LINES, ddp])
     assert all(
@@ -323,7 +325,7 @@ def test_more_lines_than_colors_are_pictures_of_their_own() -> None:
     page = page_of(suite)
     assert all(f"Samples per second over instances, part {part}" in page for part in (2, 3))
     assert "part 4" not in page
-    assert len({row["series"] for row in rows_of(page, "scaling")}) == 19
+    assert len({row["series"] for row in rows_of(page, "samples_per_second-instances")}) == 19
 
 
 def test_a_series_of_one_measured_size_is_left_out() -> None:
@@ -336,4 +338,90 @@ def test_a_series_of_one_measured_size_is_left_out() -> None:
         -1
     ].run.cell.cell_id
     page = render(report_of([each for each in results if each.run.cell.cell_id != lost], suite))
-    assert {row["series"] for row in rows_of(page, "scaling.csv")} == {"ml.p4d.24xlarge"}
+    assert {row["series"] for row in rows_of(page, "samples_per_second-instances.csv")} == {
+        "ml.p4d.24xlarge"
+    }
+
+
+@pytest.mark.parametrize("name", ["original", "rehearsal"])
+def test_albert_has_the_posts_pictures_over_the_loader_workers(name: str) -> None:
+    """Rate and efficiency saturate from 12 workers on, for each number of nodes and batch."""
+    suite = load_suite(SUITES / f"albert-scaling/{name}.yaml").suite
+    page = page_of(suite)
+    lines = {
+        f"{nodes} × ml.p4d.24xlarge · per_device_train_batch_size {batch}"
+        for nodes in (2, 4, 8, 16)
+        for batch in (16, 32)
+    }
+    for column in ("samples_per_second", "efficiency"):
+        rows = rows_of(page, f"{column}-dataloader_num_workers")
+        assert {row["series"] for row in rows} == lines
+        assert [row["dataloader num workers"] for row in rows] == 8 * ["0", "4", "8", "12", "16"]
+    # a step takes 0.1 + 0.01 N + 0.05 / (1 + workers) s: without workers 0.17 s on 2 nodes and
+    # 0.31 s on 16, with 16 workers 0.12 + 1/340 and 0.26 + 1/340
+    at_16 = [float(row["efficiency"]) for row in rows if row["series"].startswith("16 ×")]
+    assert at_16[0] == pytest.approx(0.17 / 0.31, rel=1e-4)
+    assert at_16[4] == pytest.approx((0.12 + 1 / 340) / (0.26 + 1 / 340), rel=1e-4)
+    # 8 → 12 workers save 0.05 (1/9 - 1/13) = 1.7 ms, 4 → 8 save 4.4 ms, of some 125 ms on 2 nodes
+    assert "From 8 dataloader num workers on, more gains less than 2 %: " in page
+    assert ">per device train batch size</label>" in page
+
+
+@pytest.mark.parametrize(
+    ("rates", "begin"),
+    [
+        # the post's SMDDP figures of 2 nodes, over 0, 4, 8, 12 and 16 workers in their shape
+        ((3234, 6000, 6700, 6800, 6810), 8),
+        ((100, 101, 150, 152, 153), 8),  # a flat part before a gain is no saturation
+        ((100, 90, 80, 70, 60), 0),
+        ((100, 101.9), 0),
+        ((100, 102), None),
+        ((100, 100, 100, 100, 110), None),
+    ],
+)
+def test_saturation_begins_where_no_measured_neighbour_gains(
+    rates: Sequence[float], begin: float | None
+) -> None:
+    points = [Point(x=4.0 * index, y=rate) for index, rate in enumerate(rates)]
+    assert saturation(points) == begin
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_sentence_of_saturation_holds_for_any_rates(seed: int) -> None:
+    source = random.Random(seed)
+    points = [Point(x=float(x), y=source.uniform(1, 1.1)) for x in range(source.randint(2, 8))]
+    begin = saturation(points)
+    gains = {left.x: right.y / left.y - 1 for left, right in pairwise(points)}
+    later = [gain for x, gain in gains.items() if begin is not None and x >= begin]
+    assert all(gain < LEAST_GAIN for gain in later)
+    # the neighbour before gains, or there is none
+    before = [gain for x, gain in gains.items() if begin is None or x < begin]
+    assert not before or before[-1] >= LEAST_GAIN
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_grid_has_an_axis_for_each_of_its_numbers_and_none_for_what_follows(seed: int) -> None:
+    source = random.Random(seed)
+    cells, _ = grid(source)
+    axes = find_axes(cells, SCRIPT)
+    assert axes[0] == "instance_count"
+    varying = {name for name in AXES if len({cell.hyperparameters.get(name) for cell in cells}) > 1}
+    numbers = {name for name in varying if isinstance(AXES[name][0], int)}
+    assert {name.removeprefix("hyperparameters.") for name in axes[1:]} & set(AXES) >= (
+        numbers - {"fused", "fp16"}
+    ) - {name for series in find_series(cells, SCRIPT) for name in series.following}
+    for axis in axes:
+        for series in find_series(cells, SCRIPT, axis):
+            assert len({each.settings.strategy for each in series.cells}) == 1
+
+
+def test_with_one_value_of_every_number_the_section_says_so() -> None:
+    training = {"instance": "ml.p4d.24xlarge"}
+    suite = make_suite(matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training=training)
+    section = page_of(suite).partition('id="scaling"')[2].partition("</section>")[0]
+    assert "No two measured cells differ in one number only" in section
+    assert "svg" not in section
+    suite = make_suite(matrix={"loader_workers": (0, 1, 2)}, training=training)
+    section = page_of(suite).partition('id="scaling"')[2].partition("</section>")[0]
+    assert "Samples per second over loader workers" in section
+    assert "One number of instances was measured" in section

@@ -1,33 +1,23 @@
-"""How throughput grows with the number of instances: speed-up and efficiency against the smallest
-size measured.
+"""What another number of instances, workers or samples gives: rate and efficiency over each setting
+that has two numbers.
 
-A series has the cells that are equal in all but their number of instances and what follows from it.
-
-An argument of a script follows the size if it is a number and takes exactly one value for each
-size, in cells that are equal in all else: ``max_steps`` where each size trains on as many examples.
-If several arguments could follow, but not together, those whose values recur at the fewest sizes
-follow; the others are axes of their own. Settings never follow, nor do arguments whose values are
-only 0 and 1: these switch something, such as a precision.
+A line joins cells that are equal in all else. Speed-up and efficiency are against the smallest
+number of instances measured.
 """
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.suite.arguments import arguments_of, number_of
-from traindyno.core.suite.cells import label_cells
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import suite_converter
-from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.report.charts.figure import draw_figure
+from traindyno.report.charts.figure import View, draw_figure, draw_views
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
 from traindyno.report.markup import (
     Markup,
@@ -38,108 +28,19 @@ from traindyno.report.markup import (
     estimate_cell,
     join,
 )
+from traindyno.slices.scaling.series import (
+    INSTANCES,
+    axis_number,
+    axis_text,
+    find_axes,
+    find_series,
+    label_series,
+)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """``cells`` from the fewest instances.
-
-    ``following``: the arguments that change with their number.
-    """
-
-    cells: tuple[Cell, ...]
-    following: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
-    """``numbers``: the arguments that are numbers."""
-
-    cell: Cell
-    numbers: dict[str, float]
-
-    @property
-    def size(self) -> int:
-        return self.cell.settings.instance_count
-
-
-def find_series(cells: Sequence[Cell], workload: Workload) -> tuple[Series, ...]:
-    """Each cell is in one series; their order is that of the cells."""
-    equal: dict[str, list[_Point]] = {}
-    for cell in cells:
-        arguments = arguments_of(cell, workload)
-        numbers = {
-            name: number
-            for name, value in arguments.items()
-            if (number := number_of(value)) is not None
-        }
-        texts = {name: value for name, value in arguments.items() if name not in numbers}
-        settings = suite_converter().unstructure(_of_any_size(cell.settings))
-        rest = json.dumps([settings, texts, sorted(numbers)], sort_keys=True)
-        equal.setdefault(rest, []).append(_Point(cell=cell, numbers=numbers))
-    return tuple(series for points in equal.values() for series in _divide(points))
-
-
-def _divide(points: Sequence[_Point]) -> Iterator[Series]:
-    names = sorted(points[0].numbers)
-    follow = _followers(points, names)
-    for group in _group(points, [name for name in names if name not in follow]).values():
-        ordered = sorted(group, key=lambda point: point.size)
-        yield Series(
-            cells=tuple(point.cell for point in ordered),
-            following=tuple(
-                name for name in follow if len({point.numbers[name] for point in group}) > 1
-            ),
-        )
-
-
-def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
-    found: list[str] = []
-    candidates = [name for name in names if not {point.numbers[name] for point in points} <= {0, 1}]
-    for name in sorted(candidates, key=lambda name: (_recurrence(points, name), name)):
-        others = [each for each in names if each != name and each not in found]
-        if all(
-            len({point.size for point in group}) == len(group)
-            for group in _group(points, others).values()
-        ):
-            found.append(name)
-    return found
-
-
-def _recurrence(points: Sequence[_Point], name: str) -> float:
-    """The mean number of sizes at which a value of the argument occurs."""
-    return len({(point.size, point.numbers[name]) for point in points}) / len(
-        {point.numbers[name] for point in points}
-    )
-
-
-def _group(points: Sequence[_Point], names: Sequence[str]) -> dict[tuple[float, ...], list[_Point]]:
-    """Values of these arguments → the points that have them."""
-    groups: dict[tuple[float, ...], list[_Point]] = {}
-    for point in points:
-        groups.setdefault(tuple(point.numbers[name] for name in names), []).append(point)
-    return groups
-
-
-def _of_any_size(settings: Settings) -> Settings:
-    return replace(settings, instance_count=Settings(instance=settings.instance).instance_count)
-
-
-def label_series(series: Sequence[Series]) -> tuple[Cell, ...]:
-    """One cell for each series, without what changes along it.
-
-    Its label names what varies between the series.
-    """
-    cells = []
-    for each in series:
-        first = each.cells[0]
-        given = {
-            name: value
-            for name, value in first.hyperparameters.items()
-            if name not in each.following
-        }
-        cells.append(replace(first, hyperparameters=given, settings=_of_any_size(first.settings)))
-    return label_cells(cells)
+#: A neighbour that gains less is no reason to pay for more.
+LEAST_GAIN = 0.02
+ONE_VALUE = "No two measured cells differ in one number only: there is no line to draw."
+ONE_SIZE = "One number of instances was measured of equal cells: there is no efficiency to give."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,39 +129,128 @@ COLUMNS = columns(
 )
 
 
-def draw_scaling(report: Report) -> Markup | None:
+def draw_scaling(report: Report) -> Markup:
     series = measure_scaling(report.suite, report.cells, report.results)
-    if not series:
-        return None
-    lines = [line for line in (_line(report, each) for each in series) if len(line.points) > 1]
+    efficient = {point.cell_id: point for each in series for point in each.points}
+    drawn = [
+        (axis, rates, _lines(report, axis, efficiencies(efficient)))
+        for axis in find_axes(report.cells, report.suite.workload)
+        if (rates := _lines(report, axis, measured_rates(report.verdict)))
+    ]
+    views = [
+        View(name=axis_text(axis), content=_axis(axis, rates, shares))
+        for axis, rates, shares in drawn
+    ]
     return element(
         "section",
         element("h2", "Scaling"),
-        *(_rate(part, index) for index, part in enumerate(divide_lines(lines))),
-        draw_table(
-            COLUMNS,
-            [_cells_of(report.verdict, point) for each in series for point in each.points],
-            caption="Relative to the fewest instances of equal cells. By rate: speed-up ÷ ratio of "
-            "instances. Strong: the whole workload's time, with all that is paid once.",
-        ),
+        draw_views("scaling", views) if views else element("p", ONE_VALUE, class_="hint"),
+        _table(report.verdict, series) if series else element("p", ONE_SIZE, class_="hint"),
         id="scaling",
     )
 
 
-def _rate(lines: Sequence[Line], index: int) -> Markup:
-    title = f"Samples per second over instances{f', part {index + 1}' if index else ''}"
-    data = PlotData(
-        name=f"scaling{f'-{index + 1}' if index else ''}",
-        header=("series", "instances", "samples_per_second", "ideal_samples_per_second"),
-        rows=[
-            (line.label, point.x, point.y, _ideal(line.points[0], point.x))
-            for line in lines
-            for point in line.points
-        ],
+def measured_rates(verdict: Verdict) -> Mapping[str, tuple[float, Interval | None]]:
+    """Samples per second of each cell."""
+    return {
+        row.cell_id: (rate.mean, rate.interval)
+        for row in verdict.ranked_rows
+        if (rate := row.samples_per_second)
+    }
+
+
+def efficiencies(
+    points: Mapping[str, ScalingPoint],
+) -> Mapping[str, tuple[float, Interval | None]]:
+    return {
+        cell_id: (point.efficiency, point.efficiency_interval) for cell_id, point in points.items()
+    }
+
+
+def _lines(
+    report: Report, axis: str, values: Mapping[str, tuple[float, Interval | None]]
+) -> list[Line]:
+    """Those of at least two points."""
+    workload = report.suite.workload
+    sized = {name for series in find_series(report.cells, workload) for name in series.following}
+    series = [
+        replace(each, cells=known)
+        for each in find_series(report.cells, workload, axis)
+        if len(known := tuple(cell for cell in each.cells if cell.cell_id in values)) > 1
+    ]
+    lines = []
+    for each, named in zip(series, label_series(series, axis, sized), strict=True):
+        points = tuple(
+            Point(
+                x=axis_number(cell, workload, axis) or 0.0,
+                y=values[cell.cell_id][0],
+                interval=values[cell.cell_id][1],
+            )
+            for cell in each.cells
+        )
+        lines.append(Line(label=named.label, curves=(points,)))
+    return lines
+
+
+def _axis(axis: str, rates: Sequence[Line], shares: Sequence[Line]) -> Markup:
+    """The rate and, where cells differ in their instances too, the efficiency over one axis."""
+    name = axis_text(axis)
+    if axis == INSTANCES:
+        rates = [replace(line, ideal=_ideal_ends(line.points)) for line in rates]
+    note = "dots: measured"
+    if axis == INSTANCES:
+        note += "; dashed: ideal, in proportion to the fewest instances"
+    return join(
+        _pictures("Samples per second", "samples_per_second", name, rates, note),
+        *(element("p", sentence) for sentence in saturation_sentences(name, rates)),
+        _pictures("Scaling efficiency", "efficiency", name, shares, "against the fewest instances"),
     )
-    picture = draw_lines(lines, across_name="instances", title=title)
-    note = "dots: measured; dashed: ideal, in proportion to the fewest instances"
-    return draw_figure(title, picture, data=data, note=note)
+
+
+def _pictures(quantity: str, column: str, across: str, lines: Sequence[Line], note: str) -> Markup:
+    figures = []
+    for index, part in enumerate(divide_lines(lines), 1):
+        title = f"{quantity} over {across}{f', part {index}' if index > 1 else ''}"
+        ideal = ("ideal_samples_per_second",) if part[0].ideal else ()
+        data = PlotData(
+            name=f"{column}-{across.replace(' ', '_')}{f'-{index}' if index > 1 else ''}",
+            header=("series", across, column, *ideal),
+            rows=[
+                (line.label, point.x, point.y, *(_ideal(line.points[0], point.x) for _ in ideal))
+                for line in part
+                for point in line.points
+            ],
+        )
+        picture = draw_lines(part, across_name=across, title=title)
+        figures.append(draw_figure(title, picture, data=data, note=note))
+    return join(*figures)
+
+
+def saturation_sentences(across: str, lines: Sequence[Line]) -> Iterator[str]:
+    """From which value on more of it gains little, between measured neighbours; one sentence for
+    all lines of one value.
+    """
+    begins: dict[float | None, list[str]] = {}
+    for line in lines:
+        begins.setdefault(saturation(line.points), []).append(line.label)
+    for begin, labels in begins.items():
+        least = f"{100 * LEAST_GAIN:g} %"
+        said = (
+            f"Up to the most {across} measured, more gains at least {least}"
+            if begin is None
+            else f"From {begin:g} {across} on, more gains less than {least}"
+        )
+        yield f"{said}: {'; '.join(labels)}." if len(lines) > 1 else f"{said}."
+
+
+def saturation(points: Sequence[Point]) -> float | None:
+    """None where the last neighbour still gains."""
+    begin = None
+    for left, right in reversed([*pairwise(points)]):
+        if right.y >= (1 + LEAST_GAIN) * left.y:
+            break
+        begin = left.x
+    return begin
 
 
 def _ideal(first: Point, instances: float) -> float:
@@ -268,16 +258,18 @@ def _ideal(first: Point, instances: float) -> float:
     return first.y * instances / first.x
 
 
-def _line(report: Report, series: ScalingSeries) -> Line:
-    points = tuple(
-        Point(x=point.instance_count, y=rate.mean, interval=rate.interval)
-        for point in series.points
-        if (rate := report.verdict.row(point.cell_id).samples_per_second)
+def _ideal_ends(points: Sequence[Point]) -> tuple[tuple[float, float], ...]:
+    first, last = points[0], points[-1]
+    return ((first.x, first.y), (last.x, _ideal(first, last.x)))
+
+
+def _table(verdict: Verdict, series: Sequence[ScalingSeries]) -> Markup:
+    return draw_table(
+        COLUMNS,
+        [_cells_of(verdict, point) for each in series for point in each.points],
+        caption="Relative to the fewest instances of equal cells. By rate: speed-up ÷ ratio of "
+        "instances. Strong: the whole workload's time, with all that is paid once.",
     )
-    ideal = tuple(
-        (point.x, _ideal(points[0], point.x)) for point in (*points[:1], *points[1:][-1:])
-    )
-    return Line(label=series.cell.label, curves=(points,), ideal=ideal)
 
 
 def _cells_of(verdict: Verdict, point: ScalingPoint) -> list[str | None]:
