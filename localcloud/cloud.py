@@ -126,11 +126,10 @@ def require_ports(home: Home, *, needs_service: bool = True) -> Ports:
 def find_ended(home: Home) -> str | None:
     """Which part of this local cloud has ended; None if both run."""
     ended = [name for part, name in NAMES.items() if not daemons.running(home, part)]
-    return (
-        f"{' and '.join(ended)} of the local cloud has ended; to start it again: traindyno local up"
-        if ended
-        else None
-    )
+    if not ended:
+        return None
+    which = f"{' and '.join(ended)} of the local cloud {'have' if ended[1:] else 'has'} ended"
+    return f"{which}; to start it again: traindyno local up"
 
 
 def find_stall(home: Home) -> str | None:

@@ -29,16 +29,18 @@ def judge_suite(
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
     for keep in KEPT:
         keep(bucket, execution_id)
-    verdict = report.verdict
-    judgement = Judgement(
+    executions.judge(execution_id, judgement_of(report.verdict))
+    return report.verdict
+
+
+def judgement_of(verdict: Verdict) -> Judgement:
+    return Judgement(
         finding=verdict.finding.value,
         headline=describe_verdict(verdict).headline,
         recommended=verdict.recommended,
         is_simulated=verdict.is_simulated,
         run_count=sum(sum(row.outcomes.values()) for row in verdict.rows),
     )
-    executions.judge(execution_id, judgement)
-    return verdict
 
 
 def report_results(

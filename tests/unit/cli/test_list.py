@@ -3,6 +3,7 @@ started.
 """
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -60,3 +61,26 @@ def test_the_runs_of_an_execution_are_those_that_it_made(
     monkeypatch.setattr(TrainingJobs, "describe", lambda *_: None)
     (listed,) = json.loads(CliRunner().invoke(commands, ["list", "--format", "json"]).output)
     assert listed["waits_for"] is None, "its job is not created yet"
+
+
+@pytest.mark.parametrize("status", ["FAILED", "ABORTED", "TIMED_OUT"])
+def test_an_execution_without_a_verdict_says_why_it_ended(
+    status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of Step Functions has no reasons."""
+    executions = MemoryExecutions()
+    executions.start(EXECUTION, {})
+    executions.end(EXECUTION, status, error="SuiteRefused", cause="ml.p5: its quota is 0")
+    latest = list(executions.list_latest(1))
+    monkeypatch.setattr(
+        executions, "list_latest", lambda _: [replace(latest[0], error=None, cause=None)]
+    )
+    services = SimpleNamespace(executions=SimpleNamespace(find=lambda _: None))
+    monkeypatch.setattr(
+        LabChoice,
+        "find_target",
+        lambda _: SimpleNamespace(executions=executions, services=services),
+    )
+    answer = CliRunner().invoke(commands, ["list"])
+    assert answer.exit_code == 0, answer.output
+    assert "SuiteRefused: ml.p5: its quota is 0" in " ".join(answer.output.split())

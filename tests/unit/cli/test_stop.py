@@ -174,6 +174,9 @@ def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
     assert "2 of 3 runs measured 2 of 2 cells; the 3 runs cost " in page
     assert "aborted: StoppedByUser" in page
     assert lab.objects.contents == before, "a person may lack the right to write there"
+    row = lab.services.executions.find(EXECUTION)
+    assert row is not None
+    assert (row.judgement is not None and row.judgement.run_count == 3) == (command == "stop")
 
 
 def test_an_execution_that_was_stopped_before_its_first_result_has_no_verdict(

@@ -15,6 +15,7 @@ from traindyno.api.execution_state import read_waits
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import STOP_SECONDS
 from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
+from traindyno.aws.executions import UNSUCCESSFUL
 from traindyno.cli.commands.projected_list import list_projected
 from traindyno.cli.commands.run_commands import show_report
 from traindyno.cli.display.receipt_table import summary
@@ -50,6 +51,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.statistics.estimates import Comparison, Estimate
 from traindyno.core.verdict.comparison import Change, ExecutionComparison, compare_executions
+from traindyno.lab.judge_suite import judgement_of
 from traindyno.store.results import load_record
 
 
@@ -175,8 +177,12 @@ def list_executions(
         list_projected(target, limit, output)
         return
     listed: list[dict[str, Any]] = []
-    for found in target.executions.list_latest(limit):
-        row = target.services.executions.find(found.execution_id)
+    for latest in target.executions.list_latest(limit):
+        row = target.services.executions.find(latest.execution_id)
+        judgement = row.judgement if row else None
+        has_reason = latest.status in UNSUCCESSFUL and judgement is None
+        # a list has no reasons
+        found = target.executions.describe(latest.execution_id) if has_reason else latest
         waits = read_waits(target, found.execution_id) if found.is_running else []
         listed.append(
             {
@@ -185,9 +191,10 @@ def list_executions(
                 "started_at": _time_text(found.started_at),
                 "ended_at": None if found.ended_at is None else _time_text(found.ended_at),
                 "run_count": row.run_count if row else None,
-                "ended_run_count": row.judgement.run_count if row and row.judgement else None,
-                "headline": row.judgement.headline if row and row.judgement else None,
+                "ended_run_count": judgement.run_count if judgement else None,
+                "headline": judgement.headline if judgement else None,
                 "error": found.error,
+                "cause": found.cause,
                 "waits_for": waits[0] if waits else None,
             }
         )
@@ -205,7 +212,8 @@ def list_executions(
             if ended in (None, most)
             else f"{ended} of {most}"
         )
-        outcome = each["headline"] or each["error"] or each["waits_for"] or ""
+        why = ": ".join(filter(None, (each["error"], each["cause"])))
+        outcome = each["headline"] or why or each["waits_for"] or ""
         table.add_row(each["execution_id"], each["status"].lower(), started, runs, outcome)
     STANDARD_OUTPUT.print(table)
 
@@ -244,7 +252,9 @@ def stop(
     with suppress(
         ExecutionFailed, ReportMissing
     ):  # it measured nothing, or Step Functions is still ending it
-        show_report(read_report(target, target.describe(execution)), OutputFormat.TABLE, folder)
+        report = read_report(target, target.describe(execution))
+        target.services.executions.judge(execution, judgement_of(report.report.verdict))
+        show_report(report, OutputFormat.TABLE, folder)
 
 
 def await_jobs(

@@ -154,6 +154,8 @@ def _once(verdict: Verdict) -> str:
 
 
 def _only(verdict: Verdict) -> str:
+    if len(verdict.rows) == 1:
+        return "it is the suite's only cell"
     without = [row for row in verdict.rows if row.outcomes and not row.trials]
     if not without:
         return "it is the only cell that qualifies"

@@ -309,6 +309,11 @@ def test_each_finding_has_its_headline_and_says_how_certain_it_is(
     assert text.certainty == f"6 runs measured 2 of 2 cells and cost $12.40{certainty}."
 
 
+def test_a_suite_of_one_cell_compares_it_with_none() -> None:
+    text = described(finding=Finding.ONLY_ONE, rows=(make_row(),), rivals=())
+    assert text.headline == "Use ddp: it is the suite's only cell."
+
+
 def test_too_few_trials_ask_for_more() -> None:
     assert described(finding=Finding.TOO_FEW_TRIALS).changes == (
         "Two trials of each cell give an interval; five give a useful one.",
