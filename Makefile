@@ -117,10 +117,12 @@ clean: ## Stop the local cloud and remove everything that the targets made
 
 $(VENV)/.installed: requirements.txt requirements/lock.txt requirements/torch_wheel.py pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
-	@echo "Making $(VENV): PyTorch, the CDK and the rest (some minutes the first time)"
+	@echo "Making $(VENV), 5 to 15 minutes the first time. 1 of 3: the locked packages, without a line until they are there"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python $(LOCKED) -r requirements/lock.txt
+	@echo "2 of 3: PyTorch"
 	@$(BIN)/python requirements/torch_wheel.py --cpu-index "$(TORCH_CPU_INDEX)"
+	@echo "3 of 3: Traindyno"
 	@$(BIN)/python $(INSTALL) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
