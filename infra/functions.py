@@ -73,7 +73,7 @@ class Functions(LabFunctions):
         self.plan_round = self._function(
             "PlanRound",
             [
-                *self._grants.objects(reads=True, writes=True),
+                *self._grants.objects(writes=True),
                 *self._grants.tokens(reads=True, writes=False),
             ],
             timeout_seconds=LONG_SECONDS,
@@ -98,8 +98,8 @@ class Functions(LabFunctions):
 
     def _plan_suite(self, launch: Launch) -> LabFunction:
         grants = [
-            *self._grants.objects(reads=False, writes=True),
-            self._grants.rows("PutItem", "GetItem", "Query"),
+            *self._grants.objects(writes=True),
+            self._grants.rows("PutItem", "GetItem", "Query", "UpdateItem"),
             Grant(actions=["s3:GetObject"], resources=[launch.source_arn]),
             self._grants.code_copies(),
             *self._grants.tokens(reads=True, writes=False),
@@ -124,7 +124,7 @@ class Functions(LabFunctions):
             "ListAWSDefaultServiceQuotas",
         )
         grants = [
-            *self._grants.objects(reads=True, writes=True),
+            *self._grants.objects(writes=True),
             without_resources(*(f"servicequotas:{name}" for name in quotas)),
             self._grants.all_jobs_listed(),
             self._grants.all_jobs_described(),
@@ -133,7 +133,7 @@ class Functions(LabFunctions):
 
     def _submit_run(self, launch: Launch) -> LabFunction:
         grants = [
-            *self._grants.objects(reads=True, writes=False),
+            *self._grants.objects(writes=False),
             self._grants.job_documents(),
             self._grants.step_logs(),
             self._grants.rows("GetItem", "PutItem", "UpdateItem", "DeleteItem"),
@@ -184,7 +184,7 @@ class Functions(LabFunctions):
         topic_arn = notifications.topic.topic_arn
         bus_arn = arn(cdk.Stack.of(self), "events", "event-bus/default")
         grants = [
-            *self._grants.objects(reads=True, writes=True),
+            *self._grants.objects(writes=True),
             self._grants.rows("UpdateItem"),
             Grant(actions=["sns:Publish"], resources=[topic_arn]),
             Grant(

@@ -38,15 +38,14 @@ class LabGrants:
         """
         return arn(self.stack, "states", f"stateMachine:{state_machine_name(self.lab)}")
 
-    def objects(self, *, reads: bool, writes: bool) -> list[Grant]:
-        actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
-        listing = [Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn])] if reads else []
+    def objects(self, *, writes: bool) -> list[Grant]:
+        actions = ["s3:GetObject"] + ["s3:PutObject"] * writes
         under = Grant(
             actions=actions,
             resources=[f"{self.bucket_arn}/suites/*"],
             wildcard_reason=PER_EXECUTION,
         )
-        return [under, *listing]
+        return [under, Grant(actions=["s3:ListBucket"], resources=[self.bucket_arn])]
 
     def step_logs(self) -> Grant:
         """Read access to the files that training jobs wrote below their prefixes: step logs, and
@@ -157,7 +156,7 @@ class LabGrants:
 
     def recording(self) -> list[Grant]:
         return [
-            *self.objects(reads=True, writes=True),
+            *self.objects(writes=True),
             self.step_logs(),
             self.rows("GetItem", "UpdateItem"),
             self.jobs("StopTrainingJob"),

@@ -2,6 +2,7 @@
 tests script.
 """
 
+import copy
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -399,6 +400,13 @@ class MemoryLab(LabServices):
     def expose(self, usd: Decimal) -> None:
         """Other jobs have reserved this much."""
         self.table.items["execution#" + EXECUTION, "suite"]["exposed_usd"] = attribute(usd)
+
+
+def like(other: MemoryLab) -> MemoryLab:
+    lab = MemoryLab()
+    lab.objects.contents.update(other.objects.contents)
+    lab.table.items.update(copy.deepcopy(other.table.items))
+    return lab
 
 
 def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:

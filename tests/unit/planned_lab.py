@@ -136,9 +136,13 @@ def planned(applied: int, **changes: Any) -> MemoryLab:
     return lab
 
 
-def items_of_round(lab: MemoryLab, finished_rounds: int = 0) -> list[Any]:
+def items_of_round(
+    lab: MemoryLab, finished_rounds: int = 0, execution_id: str = EXECUTION
+) -> list[Any]:
     """The items of the next round's jobs, of all lanes and waves; none if the search has ended."""
-    lanes = plan_next_round(EXECUTION, finished_rounds=finished_rounds, bucket=lab.bucket)["lanes"]
+    lanes = plan_next_round(execution_id, finished_rounds=finished_rounds, bucket=lab.bucket)[
+        "lanes"
+    ]
     return [
         item
         for lane in lanes
@@ -174,7 +178,8 @@ def measure(
     alike = Carried(step_seconds=(step_seconds,) * 40)
     known = {run.run_id: (carried or {}).get(run.run_id, alike) for run in runs_of(owner)}
     for key, content in _files(owner, name, known, host_id).items():
-        lab.objects.contents[f"{checkpoints_prefix(EXECUTION, owner_id(owner))}{key}"] = content
+        prefix = checkpoints_prefix(owner.execution_id, owner_id(owner))
+        lab.objects.contents[f"{prefix}{key}"] = content
     finish_run(name, services=lab.services, now=NOW + 500)
     record_runs(owner, final=None, services=lab.services)
 

@@ -20,7 +20,7 @@ PAGES = sorted(
         "*.md",
         "docs/**/*.md",
         "experiments/**/*.md",
-        "tests/data/**/*.md",
+        "tests/**/*.md",
         ".github/**/*.md",
     )
     for page in REPO_ROOT.glob(pattern)

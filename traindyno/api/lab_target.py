@@ -23,6 +23,10 @@ from traindyno.store.results_bucket import ResultsBucket
 SEARCHED_EXECUTIONS, SHOWN_EXECUTIONS = 200, 5
 
 
+class StillRunning(TraindynoError):
+    """What shall go on has not ended."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabTarget:
     """The lab that a command uses: the local cloud's, or one in an AWS account."""
@@ -70,6 +74,19 @@ class LabTarget:
         """
         if self.services.executions.find(execution_id) is None:
             self.describe(execution_id)
+
+    def require_ended(self, execution_id: str) -> None:
+        """Raises StillRunning."""
+        if self.describe(execution_id).is_running:
+            raise StillRunning(
+                f"{execution_id} is still running; follow it with: traindyno watch "
+                f"{execution_id}{self.option}"
+            )
+        if any(self.services.attempts.list_open(execution_id)):
+            raise StillRunning(
+                f"a job of {execution_id} has not ended yet; stop waits for it: traindyno stop "
+                f"{execution_id}{self.option}"
+            )
 
     def find_stall(self) -> str | None:
         """Why the local cloud can't make progress; None if it works, and for a lab on AWS."""

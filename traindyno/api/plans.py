@@ -35,6 +35,7 @@ from traindyno.core.suite.data_formats import (
     split_files,
 )
 from traindyno.core.suite.suite import Suite as CheckedSuite
+from traindyno.lab.continue_suite import CONTINUES
 from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_past_runs
 from traindyno.travelling_files import Reason, Travelling, listed, travelling_data
@@ -89,11 +90,12 @@ def _refuse_missed(found: Travelling) -> None:
         if reason in MISSED and not is_hidden(name) and not is_documentation(name)
     ]
     if missed:
+        rest = listed(list(found.files))
         raise DatasetFilesInvalid(
             f"a part of the data would be missing: {listed(missed)} (links, which are not "
-            f"followed, or unreadable); only {listed(list(found.files)) or 'nothing'} would be "
-            "read; put the files in their place, or remove them; a link to a file can also be "
-            "named with --also-send"
+            f"followed, or unreadable); {f'only {rest}' if rest else 'nothing'} would be read; "
+            "put the files in their place, or remove them; a link to a file can also be named with "
+            "--also-send"
         )
 
 
@@ -252,20 +254,31 @@ def start_suite(
     name: str | None,
     allowed: Collection[Path],
     say: Say,
+    continues: str | None = None,
 ) -> str:
     """Uploads the local files of the suite and starts the execution, whose name it returns.
 
-    ``files``: its ``file_lines``, which are found before the lab is. Raises ExecutionNameRefused.
+    ``files``: its ``file_lines``, which are found before the lab is. ``continues``: the execution
+    that it takes over. Raises ExecutionNameRefused, or StillRunning.
     """
     made = f"{suite.suite.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     execution_id = made if name is None else name
     check_execution_name(execution_id)
+    if continues is not None:
+        target.require_ended(continues)
     for line in files:
         say(line)
     staged = stage(suite, target, allowed=allowed, say=say)
-    say(f"starting {execution_id}")
-    target.executions.start(execution_id, staged)
+    say(f"starting {execution_id}; {repeat_text(execution_id)}")
+    target.executions.start(
+        execution_id, staged if continues is None else {**staged, CONTINUES: continues}
+    )
     return execution_id
+
+
+def repeat_text(execution_id: str) -> str:
+    """A second try under another name would be another execution, which is billed too."""
+    return f"if this is interrupted before it is started, repeat it with --name {execution_id}"
 
 
 def stage(

@@ -30,6 +30,7 @@ from traindyno.core.suite.saved_model import architectures, longest_sequence, ta
 from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import JOB_SECONDS, Confirm, Suite
 from traindyno.core.suite.workload import Dataset, Workload
+from traindyno.travelling_files import listed
 
 if TYPE_CHECKING:
     from training.data.survey import Columns, Survey  # pyarrow: not everybody who plans has it
@@ -395,7 +396,7 @@ class CompletedSuite:
             if given is not None:
                 if given not in columns.names:
                     message = (
-                        f'got "{given}", expected a column of the data: {", ".join(columns.names)}'
+                        f'got "{given}", expected a column of the data: {listed(columns.names)}'
                     )
                     if alike := [
                         name for name in columns.names if _composed(name) == _composed(given)
@@ -418,7 +419,7 @@ class CompletedSuite:
                     f"the only column with {'texts' if field == 'text_column' else 'labels'}",
                 )
             else:
-                which = ", ".join(candidates or columns.names) or "none"
+                which = listed(candidates or columns.names) or "none"
                 message = f"got nothing, expected one of the data's columns: {which}"
                 if field == "label_column" and len(columns.names) == 1:
                     message = (

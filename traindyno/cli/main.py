@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from traindyno import __version__
 from traindyno.api.checkout import has_local_cloud, require_checkout
+from traindyno.api.lab_target import StillRunning
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
@@ -34,6 +35,7 @@ REFUSED_INPUT: tuple[type[Exception], ...] = (
         SuiteRefused,
         DocumentInvalid,
         DatasetFilesInvalid,
+        StillRunning,
     ),
     *REFUSALS,
 )

@@ -39,7 +39,7 @@ def judgement_of(verdict: Verdict) -> Judgement:
         headline=describe_verdict(verdict).headline,
         recommended=verdict.recommended,
         is_simulated=verdict.is_simulated,
-        run_count=sum(sum(row.outcomes.values()) for row in verdict.rows),
+        run_count=sum(each.run.execution_id == execution_id for each in report.results),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from traindyno.core.errors import TraindynoError
@@ -33,15 +34,22 @@ def plan_next_round(
     number = finished_rounds + 1
     searches = searches_batch(plan.cells)
     needs_results = suite.search.is_race or searches or suite.measurement.confirm is not None
-    results = load_results(bucket, execution_id) if finished_rounds and needs_results else ()
-    runs = plan_round(
+    results = load_results(bucket, execution_id) if number == 1 or needs_results else []
+    next_runs = partial(
+        plan_round,
         suite,
         plan.cells,
         execution_id=execution_id,
-        round_number=number,
         results=results,
         host_priors=plan.host_priors,
     )
+    runs = next_runs(round_number=number)
+    if number == 1 and results:  # of the execution that this one continues
+        done = {each.run.run_id for each in results}
+        runs = tuple(run for run in runs if run.run_id not in done)
+        if not runs:
+            number = 2
+            runs = next_runs(round_number=number)
     if searches:
         runs = with_batches(runs, results)
     histories = {history.cell_id: history for history in plan.history}

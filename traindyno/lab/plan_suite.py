@@ -1,6 +1,6 @@
 """Check a suite, price it, and find existing tokens; write suite and plan before any job starts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -8,8 +8,9 @@ from traindyno.aws.data_listing import DataListing
 from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.prices import PriceSource
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
-from traindyno.core.errors import SuiteInvalid, SuiteRefused
+from traindyno.core.errors import ServiceFault, SuiteInvalid, SuiteRefused
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, has_instance_storage
+from traindyno.core.measurement.run_result import run_result_document
 from traindyno.core.planning.history import learn_from, learn_host_priors, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
@@ -19,6 +20,7 @@ from traindyno.core.s3_keys import (
     execution_script_key,
     is_s3_uri,
     plan_key,
+    result_key,
     s3_uri,
     suite_key,
 )
@@ -38,9 +40,15 @@ from traindyno.core.suite.preparation import (
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
+from traindyno.lab.continue_suite import (
+    Continued,
+    ContinueServices,
+    read_continued,
+    split_input,
+)
 from traindyno.sagemaker.images import ImageUnavailable, find_conflicts, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.store.executions import ExecutionRow, ExecutionRows
+from traindyno.store.executions import ExecutionRow
 from traindyno.store.owners import RunRows
 from traindyno.store.past_runs import WorkIndex, read_past_runs
 from traindyno.store.results_bucket import USABLE_SECONDS, ResultsBucket, TokenCache
@@ -57,11 +65,9 @@ STAGED_CODE = (
 )
 
 
-class PlanSuiteServices(Protocol):
+class PlanSuiteServices(ContinueServices, Protocol):
     """``runs`` and ``work_index``: what earlier executions of the same work have measured."""
 
-    bucket: ResultsBucket
-    executions: ExecutionRows
     runs: RunRows
     work_index: WorkIndex
 
@@ -82,8 +88,13 @@ def plan_execution(
     now: float,
 ) -> Plan:
     """Raises SuiteInvalid or SuiteRefused with all problems."""
-    suite = parse_suite(document)
-    cells = expand_cells(suite)
+    given, earlier_id = split_input(document)
+    suite = parse_suite(given)
+    cells, continued = expand_cells(suite), None
+    if earlier_id is not None:
+        continued = read_continued(suite, earlier_id, execution_id=execution_id, services=services)
+        row = continued.row
+        settings = replace(settings, source_s3_uri=row.source_s3_uri, images=row.images)
     siblings = [listing.siblings(field, uri) for field, uri in _prefixes(suite.workload)]
     full = _full_volume(suite, cells, settings, listing)
     if conflicts := [
@@ -98,6 +109,18 @@ def plan_execution(
         suite, index=services.work_index, executions=services.executions, runs=services.runs
     )
     cache = TokenCache(services.bucket)
+    if continued is None:
+        tokens = plan_tokens(
+            suite,
+            cells,
+            execution_id=execution_id,
+            settings=settings,
+            listing=listing,
+            cache=cache,
+            now=now,
+        )
+    else:
+        tokens = _as_found(continued.tokens, cache, now)
     plan = replace(
         plan_suite(
             suite,
@@ -105,21 +128,21 @@ def plan_execution(
             prices=prices,
             quotas={},
             histories=learn_from(suite, past),
-            tokens=plan_tokens(
-                suite,
-                cells,
-                execution_id=execution_id,
-                settings=settings,
-                listing=listing,
-                cache=cache,
-                now=now,
-            ),
+            tokens=tokens,
         ),
-        host_priors=learn_host_priors(past),
+        host_priors=continued.plan.host_priors if continued else learn_host_priors(past),
     )
     if plan.refusals:
         raise SuiteRefused(plan.refusals)
-    _store(suite, plan, services=services, settings=settings, prices=prices, now=now)
+    _store(
+        suite,
+        plan,
+        services=services,
+        settings=settings,
+        prices=prices,
+        now=now,
+        continued=continued,
+    )
     return plan
 
 
@@ -172,18 +195,24 @@ def _store(
     settings: JobSettings,
     prices: PriceList,
     now: float,
+    continued: Continued | None,
 ) -> None:
-    """Suite, plan and code in S3; the execution's row; its entry in the index of works."""
+    """Suite, plan and code in S3, and results that count on; the execution's row; its entry in the
+    index of works.
+    """
     bucket, execution_id = services.bucket, plan.execution_id
     bucket.write_json(suite_key(execution_id), stored_suite(suite))
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     source = bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
+    counted = continued.results if continued else ()
+    for result in counted:
+        bucket.write_json(result_key(execution_id, result.run.run_id), run_result_document(result))
     row = ExecutionRow(
         execution_id=execution_id,
         suite_name=suite.name,
         started_at=now,
         latest_end=now + float(suite.limits.max_hours * SECONDS_PER_HOUR),
-        run_count=plan.run_count,
+        run_count=plan.run_count - len(counted),
         job_count=sum(lane.job_count for lane in plan.lanes),
         max_usd=suite.limits.max_usd,
         goal=suite.goal.kind,
@@ -195,8 +224,12 @@ def _store(
         script_s3_uri=_kept_script(suite, bucket, execution_id),
         images=settings.images,
         prices=prices,
+        continues=continued.row.execution_id if continued else None,
     )
-    services.executions.create(row)
+    if continued is None:
+        services.executions.create(row)
+    elif not services.spending.take_over(row, continued.spending):
+        raise ServiceFault(f"{continued.row.execution_id} has changed since it was read")
     services.work_index.note(work_id_of(suite), execution_id, started_at=round(now))
 
 
@@ -298,7 +331,12 @@ def plan_tokens(
         suite=suite, execution_id=execution_id, settings=settings, listing=listing
     )
     keyed = planning.with_keys(needed_tokens(suite, cells), cells)
+    return _as_found(keyed, cache, now)
+
+
+def _as_found(sets: Iterable[TokenSet], cache: TokenCache, now: float) -> tuple[TokenSet, ...]:
+    """Each with whether the lab has it."""
     oldest = now - USABLE_SECONDS
     return tuple(
-        replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in keyed
+        replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in sets
     )

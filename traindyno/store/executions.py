@@ -60,6 +60,10 @@ class ExecutionRow:
     is_race: bool = False
     #: Whether no further job of the execution may start.
     is_stopping: bool = False
+    #: The execution whose results and spending are also this one's, and the one that has taken over
+    #: this one's.
+    continues: str | None = None
+    continued_by: str | None = None
     judgement: Judgement | None = None
 
     def to_item(self) -> dict[str, Any]:

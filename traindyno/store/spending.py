@@ -13,8 +13,8 @@ from enum import StrEnum
 from traindyno.aws.table import Delete, Put, Table, Update, Write
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.store.attempts import AttemptRow, attempt_key, changing
-from traindyno.store.executions import IS_STOPPING, execution_key
-from traindyno.store.items import read_row
+from traindyno.store.executions import IS_STOPPING, ExecutionRow, execution_key
+from traindyno.store.items import attributes_of, read_row
 
 MICRO_USD = Decimal("0.000001")
 # Without the attribute, nothing is exposed yet, and the room is known to be enough.
@@ -60,6 +60,24 @@ class Spending:
         if made is Reservation.NO_ROOM and (self._table.get(key) or {}).get(IS_STOPPING):
             return Reservation.STOPPING
         return made
+
+    def take_over(self, row: ExecutionRow, spending: SpendingRow) -> bool:
+        """Create the row of an execution that continues another one, with the ``spending`` of that
+        one, which starts no further job; safe to repeat. False if it has spent more since, or
+        another execution continues it.
+        """
+        creation = Put(
+            item={**row.to_item(), **attributes_of(spending)},
+            condition="attribute_not_exists(pk)",
+        )
+        closing = Update(
+            key=execution_key(str(row.continues)),
+            expression=f"SET continued_by = :name, {IS_STOPPING} = :yes",
+            values={":name": row.execution_id, ":yes": True, ":room": spending.exposed_usd},
+            condition=f"attribute_not_exists(continued_by) AND {HAS_ROOM}",
+        )
+        refused = self._table.write_all([creation, closing])
+        return not refused or 0 in refused
 
     def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
         """Delete the attempt's row and release its reservation, because no job started; False if

@@ -26,7 +26,7 @@ LONG = "a" * 200
 NAMES = ("a b", "", "a/b", "../a", "a\nb", LONG)
 LAB_NAMES = (*NAMES, "-a", "Mine", "a--b", "naïve")
 TEXTS = {
-    **dict.fromkeys(("execution", "first", "second"), NAMES),
+    **dict.fromkeys(("execution", "first", "second", "continues"), NAMES),
     **dict.fromkeys(("job", "name"), (*NAMES, "naïve", "-a")),
     "lab": LAB_NAMES,
     **dict.fromkeys(("region", "price_region"), ("mars-1", "", "us-east-11", "us east 1", LONG)),

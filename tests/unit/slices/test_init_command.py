@@ -308,6 +308,32 @@ def test_what_is_missing_or_wrong_is_named_and_nothing_is_written(
     assert not (tmp_path / "suite.yaml").exists()
 
 
+@pytest.mark.parametrize("columns", [0, 3000])
+def test_data_that_no_run_could_read_is_refused_in_a_few_words(
+    columns: int, tmp_path: Path
+) -> None:
+    """A folder of links only, and a table of many columns of which none is named."""
+    header = ",".join(f"column{number}" for number in range(columns))
+    (tmp_path / "data.csv").write_text(f"{header}\n{header}\n")
+    (tmp_path / "texts").mkdir()
+    if columns:
+        (tmp_path / "data.csv").rename(tmp_path / "texts" / "data.csv")
+    else:
+        (tmp_path / "texts" / "data.csv").symlink_to(tmp_path / "data.csv")
+    options = ["texts" if each == MODEL[5] else each for each in WORK]
+    answer = init(
+        tmp_path, "init", *(options if not columns else [*options[:6], "--max-usd", "50"]), *FILES
+    )
+    assert answer.status == 2
+    words = (
+        "and 2994 more"
+        if columns
+        else "texts: a part of the data would be missing: data.csv (links"
+    )
+    assert words in " ".join(answer.errors.split()), answer.errors
+    assert not (tmp_path / "suite.yaml").exists()
+
+
 def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(tmp_path: Path) -> None:
     (tmp_path / "large.json").write_text(
         json.dumps({**CONFIG, "n_layer": 96, "n_embd": 12288, "n_head": 96})

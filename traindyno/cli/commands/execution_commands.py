@@ -249,6 +249,7 @@ def stop(
     for line in summary(read_receipt(target, execution)):
         tell(line)
     tell(f"to list each job: traindyno report {execution} --receipt{target.option}")
+    tell(f"to measure the rest: traindyno run SUITE --continue {execution}{target.option}")
     with suppress(
         ExecutionFailed, ReportMissing
     ):  # it measured nothing, or Step Functions is still ending it

@@ -166,8 +166,9 @@ def up(
         is_new = deployment.deploy(home, ports, tell=tell)
         for name in failed_by_restart(home, since=started_at):
             tell(
-                f"execution {name} was running and has failed; what it measured: traindyno report "
-                f"{name} --local"
+                f"execution {name} was running and has failed; its receipt may lack the jobs of "
+                f"its last seconds; what it measured: traindyno report {name} --local; to measure "
+                f"the rest: traindyno run SUITE --continue {name} --local"
             )
     tell(
         f"the local cloud is up{'' if is_new else ' (nothing to deploy)'}; stop it with: traindyno "

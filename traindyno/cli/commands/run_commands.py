@@ -30,7 +30,7 @@ from traindyno.cli.lab_choice import (
     with_options_of,
 )
 from traindyno.cli.option_rules import refuse
-from traindyno.cli.option_values import new_execution_name
+from traindyno.cli.option_values import execution_name, new_execution_name
 from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
@@ -66,6 +66,16 @@ def run(
             callback=new_execution_name,
         ),
     ] = None,
+    continues: Annotated[
+        str | None,
+        typer.Option(
+            "--continue",
+            metavar="EXECUTION",
+            help="Continue an execution of the same suite that failed, was stopped or reached a "
+            "limit: its results and its spending count, under the suite file's limits.",
+            callback=execution_name,
+        ),
+    ] = None,
     wait: Annotated[
         bool,
         typer.Option("--wait/--no-wait", help="Follow the execution to its end, or only start it."),
@@ -85,7 +95,9 @@ def run(
         tell(line)
     files = tuple(file_lines(loaded, allowed))
     target = choice.find_target()
-    execution_id = start_suite(loaded, target, files=files, name=name, allowed=allowed, say=tell)
+    execution_id = start_suite(
+        loaded, target, files=files, name=name, allowed=allowed, say=tell, continues=continues
+    )
     for line in start_lines(loaded.suite, execution_id, target.option):
         tell(line)
     if wait:

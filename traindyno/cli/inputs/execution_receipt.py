@@ -37,13 +37,20 @@ ENDED_BY_RESTART = "States.ServiceRestart"
 def load_paid(
     execution_id: str, services: LabServices
 ) -> tuple[list[PreparationResult], list[RunResult]]:
-    """The recorded results; for the other runs, results made from their attempts."""
+    """The recorded results; for the other runs, results made from their attempts.
+
+    Those of the execution that it continues come first.
+    """
+    execution = services.executions.find(execution_id)
+    continues = execution.continues if execution else None
+    earlier = load_paid(continues, services) if continues else ([], [])
     preparations = [
         _refreshed(each, services) for each in load_preparations(services.bucket, execution_id)
     ]
     runs = {
         each.run.run_id: _refreshed(each, services)
         for each in load_results(services.bucket, execution_id)
+        if each.run.execution_id == execution_id
     }
     recorded = runs.keys() | {each.preparation.preparation_id for each in preparations}
     owned = [
@@ -70,7 +77,7 @@ def load_paid(
                     runs[run.run.run_id] = run
                 case PreparationResult() as preparation:
                     preparations.append(preparation)
-    return preparations, list(runs.values())
+    return [*earlier[0], *preparations], [*earlier[1], *runs.values()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,11 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
         return searched
     # rounds that ran cells again; a cell that left the race and came back adds none to the planned
     # ones
-    looks = {round_of(result.run) for each in searched for result in each.measured[1:]}
+    looks = {
+        (result.run.execution_id, round_of(result.run))
+        for each in searched
+        for result in each.measured[1:]
+    }
     if len(looks) >= looks_of(suite, evidence):
         return []
     verdict = judge_evidence(suite, evidence)

@@ -13,7 +13,7 @@ from typing import Any
 from traindyno.api.local_paths import find_local
 from traindyno.api.model_check import fetch_configuration, find_configuration
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
-from traindyno.api.plans import find_histories
+from traindyno.api.plans import data_lines, find_histories
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.api.suite_text import write_yaml
 from traindyno.api.training_code import has_training_code, missing_libraries
@@ -161,12 +161,14 @@ class Proposal:
 def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str | None) -> Proposal:
     """``lab``: whose earlier runs of the cells are counted.
 
-    Raises SuiteInvalid for what is wrong with the model or its data, and AccountUnreachable.
+    Raises SuiteInvalid or DatasetFilesInvalid for what is wrong with the model or its data, and
+    AccountUnreachable.
     """
     types = asked.instances or tuple(filter(is_proposed, instance_types()))
     asked_for = _load(asked, {} if asked.local else {"matrix": {"instance": list(types)}})
     check_startable(asked_for)
     suite = asked_for.suite
+    data_lines(suite, beside=asked_for.folder)
     inputs = read_plan_inputs(
         asked_for.staged, expand_cells(suite), price_path=prices, quota_path=quotas, now=time.time()
     )

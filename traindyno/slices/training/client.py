@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from traindyno.api.lab_target import LabTarget
+from traindyno.api.plans import repeat_text
 from traindyno.api.reports import ExecutionFailed, write_report
 from traindyno.aws.executions import EXECUTION_NAME_RULE
 from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
@@ -164,6 +165,8 @@ def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]
         f"starting {training.execution_id}: cell {training.cell.label}, at most "
         f"{usd_text(limits.max_usd)}, jobs of {seconds_text(limits.max_job_seconds)} at most"
     )
+    if not training.earlier:
+        yield repeat_text(training.execution_id)
     yield (
         f"follow it with: traindyno watch {training.execution_id}{option}; stop it with: traindyno "
         f"stop {training.execution_id}{option}; go on with: traindyno train --resume "

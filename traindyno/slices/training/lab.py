@@ -146,7 +146,7 @@ def plan_to_resume(
 ) -> tuple[Suite, Training]:
     """Changes nothing. ``max_usd`` of None: what is left of the amount before.
 
-    Raises TrainingRefused.
+    Raises TrainingRefused, or StillRunning.
     """
     training = find_training(target, name)
     if training is None:
@@ -155,14 +155,7 @@ def plan_to_resume(
         )
     training, next_name = _latest(target, training)
     before = training.execution_id
-    if target.describe(before).is_running:
-        raise TrainingRefused(
-            f"{before} is still running; follow it with: traindyno watch {before}{target.option}"
-        )
-    if any(target.services.attempts.list_open(before)):
-        raise TrainingRefused(
-            f"the job of {before} has not ended yet; stop waits for it: traindyno stop {before}"
-        )
+    target.require_ended(before)
     result = find_result(target, training)
     if result is not None and result.outcome is Outcome.COMPLETED:
         raise TrainingRefused(

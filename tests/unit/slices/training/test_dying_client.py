@@ -2,26 +2,30 @@
 and a second try bills nothing twice.
 """
 
-import copy
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.local.local_lab import script_suite
 from tests.unit.cli.test_execution_receipt import target_of
-from tests.unit.lab_in_memory import EXECUTION, MemoryLab
+from tests.unit.dying import BUCKET_CALLS, Calls, deaths
+from tests.unit.lab_in_memory import EXECUTION, MemoryLab, like
 from tests.unit.planned_lab import empty_lab, take_in
 from tests.unit.serving_in_memory import DEPLOYMENT, NAME, MemoryServing
 from tests.unit.slices.training.test_lab import NamedOnce, Stopped, stopped_training
 from tests.unit.slices.training.test_report import finished
-from tests.unit.slices.without_a_slice import QUICKSTART
 from tests.unit.suites import unprepared_document
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.plans import start_suite
 from traindyno.api.suite_loading import load_suite
+from traindyno.aws import clients
 from traindyno.aws.executions import ExecutionNameRefused
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
@@ -29,54 +33,9 @@ from traindyno.core.serving.deployment import ModelNotServable
 from traindyno.slices.serving.client import refuse_second
 from traindyno.slices.training.lab import find_training
 
-SYNTHETIC = {"dataset": {"format": "synthetic"}}
-BUCKET_CALLS = ("find", "write", "copy_large", "delete", "list_sizes")
-EXECUTION_CALLS = ("start", "describe")
+UPLOAD_CALLS = ("get_paginator", "put_object", "upload_file")
+EXECUTION_CALLS = ("start", "describe", "list_latest")
 HOSTING_CALLS = ("create_model", "create_endpoint_config", "create_endpoint")
-
-
-class Died(BaseException):
-    """The process of a client was killed."""
-
-
-@dataclass
-class Calls:
-    """Of a client, by their number from 1; it dies before or after the call ``last``."""
-
-    last: int = 0
-    is_after: bool = False
-    made: int = 0
-
-    def through(self, service: Any, names: tuple[str, ...]) -> None:
-        for name in names:
-            setattr(service, name, self._counted(getattr(service, name)))
-
-    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any, **named: Any) -> Any:
-            self.made += 1
-            is_last = self.made == self.last
-            if is_last and not self.is_after:
-                raise Died
-            try:
-                return call(*arguments, **named)
-            finally:
-                if is_last:
-                    raise Died
-
-        return counted
-
-
-def deaths(make: Callable[[Calls], Callable[[], Any]]) -> Iterator[Callable[[], Any]]:
-    """A command for each call and side at which it died, to be tried again."""
-    most = Calls()
-    make(most)()
-    assert most.made
-    for number in range(1, most.made + 1):
-        for is_after in (False, True):
-            command = make(Calls(last=number, is_after=is_after))
-            with pytest.raises(Died):
-                command()
-            yield command
 
 
 def command_in(target: LabTarget, *arguments: str) -> Callable[[], Any]:
@@ -88,13 +47,6 @@ def command_in(target: LabTarget, *arguments: str) -> Callable[[], Any]:
     return call
 
 
-def like(other: MemoryLab) -> MemoryLab:
-    lab = MemoryLab()
-    lab.objects.contents.update(other.objects.contents)
-    lab.table.items.update(copy.deepcopy(other.table.items))
-    return lab
-
-
 def started(target: LabTarget) -> list[str]:
     return [each.execution_id for each in target.executions.list_latest(9)]
 
@@ -103,14 +55,14 @@ def test_a_training_is_recorded_before_it_is_billed_and_billed_once() -> None:
     places, measured = list[LabTarget](), empty_lab()
     take_in(measured, unprepared_document())
     finished(measured)
+    cell = measured.summary(next(iter(measured.run_rows))).cell_id
 
     def make(calls: Calls) -> Callable[[], Any]:
         lab = like(measured)
         target = replace(target_of(lab), executions=NamedOnce())
-        calls.through(lab.objects, BUCKET_CALLS)
+        calls.through_lab(lab)
         calls.through(target.executions, EXECUTION_CALLS)
         places.append(target)
-        cell = lab.summary(next(iter(lab.run_rows))).cell_id
         return command_in(target, "train", EXECUTION, "--cell", cell, "--name", "t")
 
     for again in deaths(make):
@@ -130,7 +82,7 @@ def test_a_training_goes_on_in_one_execution_from_its_checkpoints() -> None:
 
     def make(calls: Calls) -> Callable[[], Any]:
         stopped = stopped_training()
-        calls.through(stopped.lab.objects, BUCKET_CALLS)
+        calls.through_lab(stopped.lab)
         calls.through(stopped.target.executions, EXECUTION_CALLS)
         places.append(stopped)
         return command_in(stopped.target, "train", "--resume", EXECUTION)
@@ -146,29 +98,80 @@ def test_a_training_goes_on_in_one_execution_from_its_checkpoints() -> None:
         assert stopped.lab.objects.contents[stopped.checkpoint_key(following)] == b"three"
 
 
-def test_a_suite_is_started_once_under_its_name() -> None:
-    """Its name is said before it is started."""
-    places, loaded = list[LabTarget](), load_suite(QUICKSTART, local=True)
-    document = {**loaded.document, "workload": loaded.document["workload"] | SYNTHETIC}
-    suite = replace(loaded, document=document)
+class MemoryUploads:
+    """The calls of S3's client that the staging of local files makes."""
+
+    def __init__(self) -> None:
+        self.keys: set[str] = set()
+
+    def get_paginator(self, operation_name: str) -> "MemoryUploads":
+        assert operation_name == "list_objects_v2"
+        return self
+
+    def paginate(self, *, Bucket: str, Prefix: str) -> list[dict[str, Any]]:
+        there = [key for key in self.keys if key.startswith(Prefix)]
+        return [{"Contents": [{"Key": key, "LastModified": datetime.now(UTC)} for key in there]}]
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:
+        self.keys.add(Key)
+
+    def upload_file(self, path: str, bucket: str, key: str) -> None:
+        self.keys.add(key)
+
+
+@pytest.mark.parametrize("kind", ["run", "confirm", "continue"])
+def test_a_suite_is_started_once_under_its_name(kind: str, tmp_path: Path) -> None:
+    """Before it is started, its name is said, and how to try again."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("print(1)")
+    (tmp_path / "texts.txt").write_text("a text")
+    workload = {"source": "code", "channels": {"texts": "texts.txt"}}
+    changes = {"measurement": {"confirm": {"minutes": 1, "argument": "steps"}}}
+    document = script_suite("code", {}, workload=workload, **changes if kind == "confirm" else {})
+    (tmp_path / "suite.yaml").write_text(json.dumps({"name": "own", **document}))
+    suite, earlier = load_suite(tmp_path / "suite.yaml", local=True), [EXECUTION]
+    if kind != "continue":
+        earlier = []
+    places = list[tuple[LabTarget, MemoryUploads]]()
 
     def make(calls: Calls) -> Callable[[], Any]:
-        target, said = replace(target_of(MemoryLab()), executions=NamedOnce()), list[str]()
+        lab, uploads, said = MemoryLab(), MemoryUploads(), list[str]()
+        target = replace(target_of(lab), executions=NamedOnce())
+        for name in earlier:
+            target.executions.start(name, {})
+            target.executions.stop(name, reason="enough")
+        calls.through_lab(lab)
         calls.through(target.executions, EXECUTION_CALLS)
-        places.append(target)
+        calls.through(uploads, UPLOAD_CALLS)
+        places.append((target, uploads))
 
         def call() -> None:
-            try:
-                start_suite(suite, target, files=(), name="s", allowed=frozenset(), say=said.append)
-            finally:
-                assert "starting s" in said
+            began = len(started(target))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(clients, "s3", lambda: uploads)
+                try:
+                    start_suite(
+                        suite,
+                        target,
+                        files=(),
+                        name="s",
+                        allowed=frozenset(),
+                        say=said.append,
+                        continues=next(iter(earlier), None),
+                    )
+                finally:
+                    is_said = any(line.startswith("starting s; ") for line in said)
+                    assert is_said or len(started(target)) == began
+            assert "repeat it with --name s" in said[-1]
 
         return call
 
     for again in deaths(make):
+        target, uploads = places[-1]
         with suppress(ExecutionNameRefused):
             again()
-        assert started(places[-1]) == ["s"]
+        assert started(target) == ["s", *earlier]
+        assert {key.rpartition("/")[2] for key in uploads.keys} == {"sourcedir.tar.gz", "texts.txt"}
 
 
 def test_an_endpoint_is_recorded_before_it_is_billed_and_billed_once() -> None:
