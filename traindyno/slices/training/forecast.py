@@ -1,22 +1,19 @@
-"""How a training goes against its projection: what is left, whether it stays inside the interval,
-and why not.
+"""How a training goes against its projection: what is left, and whether it stays inside the
+interval.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from traindyno.core.costs.projected_actual import ProjectedActual
-from traindyno.core.costs.quantity_text import counted, seconds_text, share_text, usd_text
+from traindyno.core.costs.quantity_text import seconds_text, usd_text
 from traindyno.core.jobs.run_end import number_of, whole_of
 from traindyno.slices.training.plan import Projected, total
 from traindyno.slices.training.report import compared_time_and_cost
 
-# A difference of the step time that is told as a cause, and the share of the time in stalls that
-# is.
-SLOWER, STALLED = 1.1, 0.1
 # No job is longer than 28 days.
 LONGEST_STEP_SECONDS = 28 * 86_400.0
 
@@ -25,13 +22,11 @@ LONGEST_STEP_SECONDS = 28 * 86_400.0
 class StepPace:
     """``step`` is the last one in the log.
 
-    ``step_seconds`` are from the begin of a step to that of the next, on average; ``stalled`` is
-    the share of them beyond the median.
+    ``step_seconds`` are from the begin of a step to that of the next, on average.
     """
 
     step: int
     step_seconds: float
-    stalled: float
 
 
 def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
@@ -51,12 +46,7 @@ def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
     ]
     if len(gaps) < 2:
         return None
-    mean = fmean(gaps)
-    return StepPace(
-        step=steps[-1][0],
-        step_seconds=mean,
-        stalled=max(0.0, 1 - median(gaps) / mean) if mean else 0.0,
-    )
+    return StepPace(step=steps[-1][0], step_seconds=fmean(gaps))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +59,6 @@ class Forecast:
     left_usd: float
     time: ProjectedActual
     cost: ProjectedActual
-    #: Why it is outside its intervals.
-    causes: Sequence[str]
 
     @property
     def is_inside(self) -> bool:
@@ -86,10 +74,9 @@ class Forecast:
                 continue
             _, projected, actual, *_ = each.texts()
             sums.append(f"{actual}, {each.side} the projected {projected}" if each.side else actual)
-        why = "" if self.is_inside or not self.causes else f": {'; '.join(self.causes)}"
         if not self.time.side:
-            why = "; no interval was projected"
-        return f"step {self.step} of {self.steps}; about {left} left; in all {'; '.join(sums)}{why}"
+            sums.append("no interval was projected")
+        return f"step {self.step} of {self.steps}; about {left} left; in all {'; '.join(sums)}"
 
 
 def forecast(
@@ -100,7 +87,6 @@ def forecast(
     elapsed_seconds: float | None,
     spent_usd: float | None,
     usd_per_second: float,
-    restarts: int,
 ) -> Forecast:
     """``elapsed_seconds`` and ``spent_usd`` are of all its jobs until now, the running one
     included.
@@ -109,16 +95,6 @@ def forecast(
     left_usd = usd_per_second * left
     seconds, usd = total(elapsed_seconds, left), total(spent_usd, left_usd)
     time, cost = compared_time_and_cost(projected or Projected(), seconds, usd)
-    causes = []
-    before = projected.step_seconds if projected else None
-    if before is not None and not 1 / SLOWER < pace.step_seconds / before < SLOWER:
-        causes.append(
-            f"a step takes {seconds_text(pace.step_seconds)}, projected {seconds_text(before)}"
-        )
-    if pace.stalled > STALLED:
-        causes.append(f"stalls take {share_text(pace.stalled)} of the time")
-    if restarts:
-        causes.append(f"it was started again {counted(restarts, 'time')}")
     return Forecast(
         step=pace.step,
         steps=steps,
@@ -126,5 +102,4 @@ def forecast(
         left_usd=left_usd,
         time=time,
         cost=cost,
-        causes=causes,
     )

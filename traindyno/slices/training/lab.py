@@ -305,7 +305,6 @@ def read_forecast(target: LabTarget, training: Training, job: RunningJob) -> For
             training.earlier_usd, None if running is None else usd_per_second * running
         ),
         usd_per_second=usd_per_second,
-        restarts=len(logs) - 1 + row.number - 1 + len(training.earlier),
     )
 
 

@@ -161,7 +161,8 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
     ]
     pace = read_pace(log_entries("\n".join(["…cut off", *log_of([0.0, 2.0, 4.0, 6.0]), *foreign])))
     assert pace is not None
-    assert (pace.step, pace.step_seconds, pace.stalled) == (53, 2.0, 0.0)
+    assert (pace.step, pace.step_seconds) == (53, 2.0)
+    assert read_pace(map(json.loads, log_of([0.0, 1.0]))) is None
     told = forecast(
         pace,
         PROJECTED,
@@ -169,14 +170,12 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
         elapsed_seconds=200,
         spent_usd=0.9,
         usd_per_second=0.001,
-        restarts=1,
     )
     # 500 steps of 2 s are left, after 200 s; and $0.90 + 1000 s × $0.001
     assert (told.time.actual, told.cost.actual) == (1200.0, 1.9)
     assert told.line() == (
         "step 53 of 553; about 16 min 40 s, $1.00 left; in all 20 min, above the projected 16 min "
-        "40 s (15 min to 18 min 20 s); $1.90, inside the projected $2.00 ($1.80 to $2.20): a step "
-        "takes 2.00 s, projected 1.00 s; it was started again 1 time"
+        "40 s (15 min to 18 min 20 s); $1.90, inside the projected $2.00 ($1.80 to $2.20)"
     )
     inside = forecast(
         pace,
@@ -185,7 +184,6 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
         elapsed_seconds=200,
         spent_usd=None,
         usd_per_second=0.001,
-        restarts=0,
     )
     assert inside.is_inside
     assert inside.line().endswith(
@@ -198,37 +196,16 @@ def test_a_training_is_forecast_from_its_last_steps() -> None:
         elapsed_seconds=200,
         spent_usd=1.5,
         usd_per_second=0.001,
-        restarts=0,
     )
     assert not dear.is_inside
     assert dear.line().endswith(
         "inside the projected 16 min 40 s (15 min to 18 min 20 s); $2.30, above the projected "
-        "$2.00 ($1.80 to $2.20): a step takes 2.00 s, projected 1.00 s"
+        "$2.00 ($1.80 to $2.20)"
     )
     unknown = forecast(
-        pace, None, steps=453, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001, restarts=1
+        pace, None, steps=453, elapsed_seconds=200, spent_usd=0.9, usd_per_second=0.001
     )
     assert unknown.line().endswith("in all 16 min 40 s; $1.70; no interval was projected")
-
-
-def test_stalls_are_told_as_a_cause() -> None:
-    # 9 gaps of 1 s and one of 6 s: on average 1.5 s, a third more than the median
-    pace = read_pace(map(json.loads, log_of([*map(float, range(10)), 15.0])))
-    assert pace is not None
-    told = forecast(
-        pace,
-        PROJECTED,
-        steps=2000,
-        elapsed_seconds=9,
-        spent_usd=None,
-        usd_per_second=1.0,
-        restarts=0,
-    )
-    assert told.causes == [
-        "a step takes 1.50 s, projected 1.00 s",
-        "stalls take 33.3 % of the time",
-    ]
-    assert read_pace(map(json.loads, log_of([0.0, 1.0]))) is None
 
 
 @pytest.mark.parametrize(
@@ -251,7 +228,6 @@ def test_a_forecast_takes_whatever_a_script_logs_and_is_never_negative(
             elapsed_seconds=9,
             spent_usd=None,
             usd_per_second=1.0,
-            restarts=0,
         )
         assert min(told.left_seconds, told.left_usd) >= 0
         assert "-" not in told.line()
