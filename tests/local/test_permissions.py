@@ -27,6 +27,7 @@ from tests.unit.serving_in_memory import DEPLOYMENT, SAVED_MODEL, SETTINGS
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.table import Table
+from traindyno.lab.continue_suite import CONTINUES
 from traindyno.lab.end_endpoints import open_serving
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.slices.serving.client import deploy_model
@@ -172,6 +173,8 @@ def go_through_everything(functions: Lambdas, service: str) -> None:
     put_failing_script()
     remote = {"execution_id": "remote", "suite": suite("ml.g5.xlarge")}
     functions.call("check_quotas", functions.call("plan_suite", remote))
+    again = {**suite("ml.g5.xlarge"), CONTINUES: "remote"}
+    functions.call("plan_suite", {"execution_id": "remote-2", "suite": again})
     boto3.client("s3").put_object(Bucket=BUCKET, Key="data/x/a.txt", Body=b"some text")
     with_data = functions.call(
         "plan_suite", {"execution_id": "with-data", "suite": prepared_suite()}
