@@ -23,6 +23,8 @@ def test_it_measures_what_is_left_and_pays_nothing_twice(lab: LocalLab) -> None:
     first = lab.traindyno("run", str(small), "--local", "--name", "part", "--format", "json")
     ended = [result["outcome"] for result in first.json()["results"]]
     assert sorted(ended) == ["completed", *["cost_stopped"] * 3]
+    said = "to measure the rest: traindyno run SUITE --continue part --local"
+    assert said in " ".join(first.errors.split())
 
     def go_on(name: str) -> Answer:
         suite = str(lab.write_suite("continued", document))

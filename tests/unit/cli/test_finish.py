@@ -72,6 +72,16 @@ def crashed(cell: Cell) -> RunResult:
     return result
 
 
+@pytest.mark.parametrize("outcome", [Outcome.COST_STOPPED, Outcome.OUT_OF_MEMORY])
+def test_who_reached_the_amount_is_told_how_to_measure_the_rest(
+    outcome: Outcome, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit):
+        finished([failed_result(make_cell(), 1, outcome)], tmp_path)
+    said = "to measure the rest: traindyno run SUITE --continue execution-1 --local"
+    assert (said in capsys.readouterr().err) is (outcome is Outcome.COST_STOPPED)
+
+
 @pytest.mark.parametrize(
     "ended_badly", [lambda cell: failed_result(cell, 1, Outcome.USER_CODE_ERROR), crashed]
 )

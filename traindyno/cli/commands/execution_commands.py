@@ -17,7 +17,7 @@ from traindyno.api.progress import STOP_SECONDS
 from traindyno.api.reports import ExecutionFailed, ReportMissing, read_report
 from traindyno.aws.executions import UNSUCCESSFUL
 from traindyno.cli.commands.projected_list import list_projected
-from traindyno.cli.commands.run_commands import show_report
+from traindyno.cli.commands.run_commands import rest_text, show_report
 from traindyno.cli.display.receipt_table import summary
 from traindyno.cli.inputs.execution_receipt import read_receipt
 from traindyno.cli.lab_choice import (
@@ -249,7 +249,7 @@ def stop(
     for line in summary(read_receipt(target, execution)):
         tell(line)
     tell(f"to list each job: traindyno report {execution} --receipt{target.option}")
-    tell(f"to measure the rest: traindyno run SUITE --continue {execution}{target.option}")
+    tell(rest_text(target, execution))
     with suppress(
         ExecutionFailed, ReportMissing
     ):  # it measured nothing, or Step Functions is still ending it

@@ -35,6 +35,7 @@ from traindyno.cli.output import STANDARD_ERROR, STANDARD_OUTPUT, OutputFormat, 
 from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import report_document
@@ -200,6 +201,9 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
             tell(line)
         raise typer.Exit(REFUSED if failed.is_refusal else FAILED) from None
     show_report(found, output, folder)
+    is_limited = any(each.outcome is Outcome.COST_STOPPED for each in found.report.results)
+    if found.why_incomplete or is_limited:
+        tell(rest_text(target, ended.execution_id))
     if target.is_local:
         keep_repeats(found)
     if found.why_incomplete:
@@ -207,6 +211,10 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
     if not any(map(is_measured, found.report.results)):
         tell(f"no run of {len(found.report.results)} was measured")
         raise typer.Exit(NOTHING_MEASURED)
+
+
+def rest_text(target: LabTarget, execution_id: str) -> str:
+    return f"to measure the rest: traindyno run SUITE --continue {execution_id}{target.option}"
 
 
 def keep_repeats(found: FoundReport) -> None:
