@@ -63,6 +63,10 @@ STAGED_CODE = (
     "expected the code in S3, s3://…/sourcedir.tar.gz: `traindyno run` uploads a folder, "
     "StartExecution does not"
 )
+EXPIRED_CODE = (
+    "nothing is there: the code of an execution is kept for 90 days, and that of a lab while it is "
+    "deployed; expected a run without --continue, or a deployment"
+)
 
 
 class PlanSuiteServices(ContinueServices, Protocol):
@@ -203,7 +207,8 @@ def _store(
     bucket, execution_id = services.bucket, plan.execution_id
     bucket.write_json(suite_key(execution_id), stored_suite(suite))
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
-    source = bucket.copy(str(settings.source_s3_uri), execution_code_key(execution_id))
+    code = str(settings.source_s3_uri)
+    source = _copy(bucket, code, execution_code_key(execution_id), f"{code}: {EXPIRED_CODE}")
     counted = continued.results if continued else ()
     for result in counted:
         bucket.write_json(result_key(execution_id, result.run.run_id), run_result_document(result))
@@ -238,10 +243,15 @@ def _kept_script(suite: Suite, bucket: ResultsBucket, execution_id: str) -> str 
     script = suite.workload.source or ""
     if not script.startswith(s3_uri(bucket.name, CODE_PREFIX)):
         return None
+    missing = f"workload.source: nothing is at {script}: {STAGED_CODE}"
+    return _copy(bucket, script, execution_script_key(execution_id), missing)
+
+
+def _copy(bucket: ResultsBucket, source: str, key: str, missing: str) -> str:
     try:
-        return bucket.copy(script, execution_script_key(execution_id))
+        return bucket.copy(source, key)
     except OriginalMissing as error:
-        raise SuiteRefused([f"workload.source: nothing is at {script}: {STAGED_CODE}"]) from error
+        raise SuiteRefused([missing]) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

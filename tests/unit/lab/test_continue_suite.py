@@ -158,6 +158,10 @@ def test_it_has_the_code_and_the_images_of_the_first_one() -> None:
     assert row is not None
     assert (row.images, row.continues) == ({"cpu": "before"}, EXECUTION)
     assert lab.objects.contents[f"code/{NEXT}/sourcedir.tar.gz"] == b"the code before"
+    del lab.objects.contents[f"code/{NEXT}/sourcedir.tar.gz"]
+    with pytest.raises(SuiteRefused, match="the code of an execution is kept for 90 days"):
+        go_on(lab, document_of("grid"), LAST, NEXT)
+    assert lab.executions.find(LAST) is None
 
 
 def test_a_chain_of_executions_has_one_end() -> None:
