@@ -66,7 +66,7 @@ rules: install
 templates: rules .envs/lint/.installed
 	.envs/lint/bin/cfn-lint $(TEMPLATES)
 	.envs/lint/bin/checkov --config-file .checkov.yaml --file $(TEMPLATES)
-	$(BIN)/python -m infra.state_machine_text $(TEMPLATE) build/state_machines
+	$(BIN)/python -m tests.infra.state_machine_text $(TEMPLATE) build/state_machines
 	for file in build/state_machines/*.json; do $(BIN)/node node_modules/asl-validator/dist/bin/asl-validator.js --json-path $$file || exit 1; done
 
 mutants: install .envs/mutants/.installed ## Change the core in small ways, and list changes that no unit test finds: make mutants ONLY='traindyno.core.costs.*'
@@ -102,7 +102,7 @@ golden: .envs/golden/.installed .envs/model_trainer/.installed ## Capture again 
 
 image-tables: install ## Write the accounts of AWS's images from the tables of the SageMaker SDK, version 3
 	rm -rf build/sdk && $(BIN)/python -m pip download --quiet --no-deps --require-hashes --dest build/sdk -r requirements/image_tables.txt
-	$(BIN)/python -m infra.image_tables build/sdk/sagemaker_core-*.whl
+	$(BIN)/python -m tests.unit.sagemaker.image_tables build/sdk/sagemaker_core-*.whl
 
 lock: .envs/uv/.installed ## Resolve pyproject.toml and the .in files into the requirements files; LOCK=--upgrade takes the newest versions
 	comment=$$(grep '^#' requirements.txt) && $(COMPILE) --extra train --extra lab --extra dev pyproject.toml -o requirements.txt && sed -i "1i $${comment//$$'\n'/\\n}" requirements.txt

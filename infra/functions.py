@@ -2,7 +2,8 @@
 event rules.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
@@ -18,6 +19,7 @@ from infra.lab_grants import LabGrants, pass_role, without_resources
 from infra.notifications import Notifications
 from infra.permissions import Grant, arn
 from infra.serving import ending_endpoints
+from traindyno.core.lab_names import image_parameter
 from traindyno.sagemaker import job_names
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
 
@@ -31,8 +33,8 @@ RECORDING_MIB = 1024
 class Launch:
     """The settings of every training job of the lab.
 
-    ``data_buckets`` are the user's own; ``image_parameters`` hold the addresses of the lab's
-    images, which the local cloud does not build.
+    ``data_buckets`` are the user's own; ``image_tags``: image of the lab → tag. The local cloud
+    builds none.
     """
 
     training_role: iam.IRole
@@ -41,7 +43,7 @@ class Launch:
     data_buckets: Sequence[str]
     jobs: LabJobs
     seconds_between_starts: float
-    image_parameters: Sequence[str]
+    image_tags: Mapping[str, str]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -107,11 +109,12 @@ class Functions(LabFunctions):
             without_resources("pricing:GetProducts"),
         ]
         environment = dict(launch.environment)
-        if launch.image_parameters:
-            stack = cdk.Stack.of(self)
-            addresses = [arn(stack, "ssm", f"parameter{name}") for name in launch.image_parameters]
+        if launch.image_tags:
+            stack, lab = cdk.Stack.of(self), self._setup.lab
+            names = [image_parameter(lab, image) for image in launch.image_tags]
+            addresses = [arn(stack, "ssm", f"parameter{name}") for name in names]
             grants.append(Grant(actions=["ssm:GetParameters"], resources=addresses))
-            environment["HAS_IMAGES"] = "on"
+            environment["IMAGE_TAGS"] = json.dumps(launch.image_tags)
         return self._function(
             "PlanSuite", grants, timeout_seconds=LONG_SECONDS, environment=environment
         )

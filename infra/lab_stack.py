@@ -14,7 +14,7 @@ from constructs import Construct
 
 from infra.functions import EventRules, Functions, Launch
 from infra.identity import Identity
-from infra.images import Image, ImageBuild, ImageStore, LabImages
+from infra.images import Image, ImageBuild, ImageStore, LabImages, image_tag
 from infra.lab_function import FunctionSetup, LabFunctions
 from infra.lab_grants import LabGrants
 from infra.lab_settings import LabSettings, Target, read_lab_settings
@@ -32,7 +32,6 @@ from traindyno.core.lab_names import (
     LEASE_SECONDS,
     SETTINGS_RESOURCE,
     LabOutput,
-    image_parameter,
     lab_stack_name,
 )
 
@@ -143,10 +142,10 @@ class LabStack(cdk.Stack):
             data_buckets=file.data_buckets,
             further=training_grants(jobs, file.data_keys),
         )
-        images, dead_letters = None, None
+        images, dead_letters, self.image_store = None, None, None
         if not is_local:
             dead_letters = DeadLetters(self, "DeadLetters")
-            store = ImageStore(
+            self.image_store = ImageStore(
                 self,
                 "Images",
                 lab=settings.lab,
@@ -154,10 +153,10 @@ class LabStack(cdk.Stack):
                 wanted=file.images,
                 dead_letters=dead_letters.queue,
             )
-            images = ImageBuild(self, "CpuImage", lab=settings.lab, image=Image.CPU)
+            images = ImageBuild(self, "CpuImage", store=self.image_store, image=Image.CPU)
             # The rule of BuildImage is in effect before the first build can end.
-            images.node.add_dependency(store)
-            parts += [store, images, dead_letters]
+            images.node.add_dependency(self.image_store)
+            parts += [self.image_store, images, dead_letters]
         setup = FunctionSetup(
             lab=settings.lab,
             code=code,
@@ -173,9 +172,7 @@ class LabStack(cdk.Stack):
                 training_role=identity.training_role,
                 source_s3_uri=source.s3_object_url,
                 source_arn=source.bucket.arn_for_objects(source.s3_object_key),
-                image_parameters=[]
-                if is_local
-                else [image_parameter(settings.lab, each.value) for each in Image],
+                image_tags={} if is_local else {each.value: image_tag(each) for each in Image},
                 data_buckets=file.data_buckets,
                 jobs=jobs,
                 seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
@@ -251,9 +248,8 @@ def add_lab(
         ),
         training_source=_write(staging / "sourcedir.tar.gz", pack(training_files())),
     )
-    if settings.target is not Target.LOCAL:
-        wanted = [image for image in settings.file.images if image is not Image.CPU]
-        LabImages(app, "LabImages", lab=settings.lab, wanted=wanted).add_stack_dependency(stack)
+    if stack.image_store:
+        LabImages(app, "LabImages", store=stack.image_store).add_stack_dependency(stack)
     if settings.file.permissions_boundary:
         boundary = iam.ManagedPolicy.from_managed_policy_arn(
             stack, "Boundary", settings.file.permissions_boundary

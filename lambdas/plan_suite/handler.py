@@ -2,6 +2,7 @@
 starts.
 """
 
+import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -40,9 +41,6 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 def _settings(environment: LaunchEnvironment) -> JobSettings:
     """With the images that are built now: the suite's jobs keep them."""
-    built = (
-        read_image_addresses(clients.ssm(), environment.lab)
-        if environment.has_images == "on"
-        else {}
-    )
+    tags = json.loads(environment.image_tags)
+    built = read_image_addresses(clients.ssm(), environment.lab, tags) if tags else {}
     return replace(environment.job_settings, images=built)

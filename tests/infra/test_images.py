@@ -12,6 +12,7 @@ import pytest
 from aws_cdk.assertions import Capture, Match, Template
 
 from infra import images
+from infra.functions import LONG_SECONDS
 from tests.infra.image_packages import NEEDED_BY_BASES, read_pins, requirements_file
 from tests.infra.synthesis import (
     REPO_ROOT,
@@ -92,8 +93,16 @@ def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
     for stack in (template, accelerators):
         for resource in stack.find_resources("AWS::SSM::Parameter").values():
             assert set(resource["DependsOn"]) & set(stack.find_resources(BUILD))
+    (variables,) = [
+        each["Environment"]["Variables"]
+        for each in properties(template, "AWS::Lambda::Function").values()
+        if "IMAGE_TAGS" in each.get("Environment", {}).get("Variables", {})
+        and each["Timeout"] == LONG_SECONDS
+    ]
+    tags = json.loads(variables["IMAGE_TAGS"])
     for name, address in addresses.items():
-        assert f"traindyno-lab/{name.rpartition('/')[2]}:" in address
+        image = name.rpartition("/")[2]
+        assert address.endswith(f"traindyno-lab/{image}:{tags[image]}")
 
 
 def test_a_changed_image_builds_that_image_again(
@@ -249,7 +258,7 @@ def test_failed_build_writes_a_log_that_outlives_the_rollback(accelerators: Temp
 def test_the_local_cloud_builds_no_images() -> None:
     lab(target="local").resource_count_is(BUILD, 0)
     assert not (synthesise(target="local").folder / "LabImages.template.json").exists()
-    built = {"Environment": {"Variables": {"HAS_IMAGES": Match.any_value()}}}
+    built = {"Environment": {"Variables": {"IMAGE_TAGS": Match.any_value()}}}
     lab(target="local").resource_properties_count_is("AWS::Lambda::Function", built, 0)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.state_machine_text import state_machine_definitions
+from tests.infra.state_machine_text import state_machine_definitions
 from tests.infra.synthesis import OTHER_LAB, REPO_ROOT, lab
 
 LINTERS = REPO_ROOT / ".envs/lint/bin"

@@ -1,5 +1,5 @@
-"""Resources and IAM statements of both stacks, one a line: a refactoring shows its difference in
-tests/data/lab_resources.txt.
+"""Resources, their fixed names and IAM statements of both stacks, one a line: a refactoring shows
+its difference in tests/data/lab_resources.txt.
 
 `RECORD=1 pytest tests/infra/test_snapshot.py` writes the file. What costs money or opens access has
 tests of its own beside it.
@@ -8,7 +8,7 @@ tests of its own beside it.
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aws_cdk.assertions import Template
@@ -22,9 +22,19 @@ HASH = re.compile(r"[0-9a-f]{64}")
 
 def lines_of(template: Template) -> Iterator[str]:
     for name, resource in sorted(template.to_json()["Resources"].items()):
-        yield f"{name} {resource['Type']}"
-        for statement in statements_of(resource.get("Properties", {})):
+        given = resource.get("Properties", {})
+        yield " ".join([name, resource["Type"], *fixed_name(resource["Type"], given)])
+        for statement in statements_of(given):
             yield f"    {HASH.sub('HASH', json.dumps(statement, sort_keys=True))}"
+
+
+def fixed_name(kind: str, given: Mapping[str, Any]) -> Iterator[str]:
+    """A resource with one is renamed where CloudFormation would replace it."""
+    if kind == "AWS::IAM::Policy":  # its name is unique within its role only
+        return
+    for field in ("Name", f"{kind.rpartition(':')[2]}Name"):
+        if isinstance(given.get(field), str):
+            yield f"name={given[field]}"
 
 
 def statements_of(given: Any) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """The addresses of a lab's images, which the stacks write when the images are built."""
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from traindyno.core.lab_names import image_parameter
@@ -14,9 +15,20 @@ class ParametersClient(Protocol):
     def get_parameters(self, **request: Any) -> Any: ...
 
 
-def read_image_addresses(ssm: ParametersClient, lab: str) -> dict[str, str]:
-    """Kind of image → address; an image that is not built is missing."""
+def read_image_addresses(
+    ssm: ParametersClient, lab: str, tags: Mapping[str, str]
+) -> dict[str, str]:
+    """Kind of image → address; an image that is not built is missing.
+
+    So is an image for accelerators that was built of other files than those of the lab's ``tags``
+    (image → tag): the stack of these images was not deployed with the lab.
+    """
     names = {kind: image_parameter(lab, image) for kind, image in IMAGES.items()}
     found = ssm.get_parameters(Names=[*names.values()]).get("Parameters", [])
     values = {each.get("Name"): each.get("Value") for each in found}
-    return {kind: values[name] for kind, name in names.items() if values.get(name)}
+    built = {kind: values[name] for kind, name in names.items() if values.get(name)}
+    return {
+        kind: address
+        for kind, address in built.items()
+        if kind == "none" or address.endswith(f":{tags[IMAGES[kind]]}")
+    }

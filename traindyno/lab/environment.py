@@ -48,14 +48,14 @@ class JudgeEnvironment(BucketEnvironment):
 class LaunchEnvironment(BucketEnvironment):
     """The settings of training jobs.
 
-    ``has_images``: "on" in a lab that builds its images. ``lab_jobs`` is JSON.
+    ``image_tags``: image → tag, in a lab that builds its images. It and ``lab_jobs`` are JSON.
     """
 
     aws_region: str
     training_role_arn: str
     source_s3_uri: str
     seconds_between_starts: str
-    has_images: str = "off"
+    image_tags: str = "{}"
     lab_jobs: str = "{}"
 
     @property

@@ -186,4 +186,6 @@ def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings)
         )
     for name, kind in sorted(needed):
         if kind in missing.keys() - settings.images.keys():
-            yield f"{name}: this lab has no image for {missing[kind]}; or set workload.image"
+            yield (
+                f"{name}: this lab has no current image for {missing[kind]}; or set workload.image"
+            )

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from infra.image_tables import read_accounts
+from tests.unit.sagemaker.image_tables import read_accounts
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.aws.image_addresses import IMAGES
 from traindyno.core.lab_names import OTHER_PARTITIONS

@@ -66,7 +66,8 @@ def test_accelerators_need_the_labs_image_for_them() -> None:
     built = replace(SETTINGS, lab="mine", images={"none": "lab:cpu"})
     (found,) = conflicts(trainium, replace(built, images={**built.images, "gpu": "lab:efa"}))
     assert found.startswith(
-        "ml.trn1.32xlarge: this lab has no image for Trainium: set neuron = true in labs/mine.toml"
+        "ml.trn1.32xlarge: this lab has no current image for Trainium: set neuron = true in "
+        "labs/mine.toml"
     )
     assert "build it with: cdk deploy --all -c lab=mine;" in found
     assert (
@@ -74,8 +75,8 @@ def test_accelerators_need_the_labs_image_for_them() -> None:
     )
     (found,) = conflicts(small_suite(), built)
     assert found == (
-        "ml.g5.xlarge: this lab has no image for GPUs: build it, in stack mine-lab-images, with: "
-        "cdk deploy --all -c lab=mine; or set workload.image"
+        "ml.g5.xlarge: this lab has no current image for GPUs: build it, in stack "
+        "mine-lab-images, with: cdk deploy --all -c lab=mine; or set workload.image"
     )
     assert conflicts(small_suite(), replace(built, images={**built.images, "gpu": "lab:efa"})) == []
     assert conflicts(small_suite(training={"instance": "ml.m5.large"}), built) == []

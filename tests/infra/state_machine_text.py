@@ -1,7 +1,7 @@
 """Writes a synthesised template's state machines with example ARNs, for validators that can't read
 CloudFormation.
 
-Usage: python -m infra.state_machine_text TEMPLATE FOLDER
+Usage: python -m tests.infra.state_machine_text TEMPLATE FOLDER
 """
 
 import json

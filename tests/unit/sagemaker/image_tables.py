@@ -22,7 +22,7 @@ TABLES = {
 FOLDER = "sagemaker/core/image_uri_config"
 # The images from before 2019 are in a separate account.
 OLD_REPOSITORY = "sagemaker-pytorch"
-TARGET = Path(__file__).parents[1] / "traindyno/sagemaker/data/image_accounts.json"
+TARGET = Path(__file__).parents[3] / "traindyno/sagemaker/data/image_accounts.json"
 
 
 def read_accounts(wheel: Path) -> dict[str, Any]:
