@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RESOLVED := .envs/cloud .envs/lint .envs/golden .envs/model_trainer .envs/uv
 BESIDE := .envs/mutants .envs/syne_tune .envs/trl .envs/toolkit .envs/toolkit_with_shell
 # Complete lists of versions, such as what an image adds to its base: <file>.in gives the versions
-LISTED := requirements/xla images/pytorch_requirements images/neuron/requirements $(basename $(wildcard experiments/requirements/frozen_*.in))
+LISTED := requirements/xla requirements/endpoint images/pytorch_requirements images/neuron/requirements $(basename $(wildcard experiments/requirements/frozen_*.in))
 SUITE ?= suites/quickstart.yaml
 TEMPLATE := build/cdk.out/Lab.template.json
 TEMPLATES := $(TEMPLATE) build/cdk.out/LabImages.template.json

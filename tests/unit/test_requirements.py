@@ -17,7 +17,7 @@ FILES = [
     path
     for folder in ("requirements", "images", "experiments/requirements")
     for path in sorted((REPO_ROOT / folder).rglob("*.txt"))
-    if "torch_1_" not in path.name.removeprefix("frozen_") and path.name != "xla_torch.txt"
+    if "torch_1_" not in path.name.removeprefix("frozen_") and not path.name.endswith("_torch.txt")
 ]
 PINNED = re.compile(r"([a-z0-9._-]+==[a-z0-9.]+)( ; [^;\\\n]+)?")
 LOCKED = re.compile(PINNED.pattern + r"( \\\n    --hash=sha256:[0-9a-f]{64})+")

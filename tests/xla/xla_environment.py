@@ -1,9 +1,9 @@
-"""Makes the environment of compiler xla on a machine without an accelerator: ``python -m
-tests.xla.xla_environment FOLDER``.
+"""Makes an environment with another PyTorch on a machine without an accelerator: that of compiler
+xla, or that of an endpoint: ``python -m tests.xla.xla_environment .envs/xla``.
 
-PyPI's PyTorch 2.9.0 is the CUDA build. It requires about 3 GB of NVIDIA's libraries, none of which
-is called without a GPU, so empty libraries of the same names replace them. Needs gcc and readelf;
-made once, in about a minute.
+PyPI's PyTorch is the CUDA build. It requires about 3 GB of NVIDIA's libraries, none of which is
+called without a GPU, so empty libraries of the same names replace them. Needs gcc and readelf; made
+once, in about a minute.
 """
 
 import fcntl
@@ -16,10 +16,14 @@ from pathlib import Path
 from tests.xla.cuda_stand_ins import make_stand_ins
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
-CHECK = (
-    "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2, "
-    "device=torch_xla.device()).sum()))"
-)
+# Name of the environment's folder, and of its files of requirements → what it has to do
+CHECKS = {
+    "xla": (
+        "import torch, torch_xla; torch_xla.sync(); print(float(torch.ones(2, 2, "
+        "device=torch_xla.device()).sum()))"
+    ),
+    "endpoint": "import sagemaker_pytorch_serving_container, torch; print(torch.ones(2).sum())",
+}
 
 
 def make_environment(folder: Path) -> Path:
@@ -36,7 +40,7 @@ def make_environment(folder: Path) -> Path:
 def _make(folder: Path) -> Path:
     python = folder / "bin" / "python"
     mark = folder / ".installed"
-    files = [REQUIREMENTS / name for name in ("xla.txt", "xla_torch.txt")]
+    files = [REQUIREMENTS / f"{folder.name}{part}.txt" for part in ("", "_torch")]
     wanted = "".join(file.read_text() for file in files)
     if mark.exists() and mark.read_text() == wanted:
         return python
@@ -47,7 +51,8 @@ def _make(folder: Path) -> Path:
     subprocess.run([*pip, "--require-hashes", "-r", str(files[0])], check=True)
     subprocess.run([*pip, "-r", str(files[1])], check=True)
     make_stand_ins(next(folder.glob("lib/python*/site-packages/torch/lib")))
-    subprocess.run([str(python), "-c", CHECK], check=True, env={**os.environ, "PJRT_DEVICE": "CPU"})
+    check = [str(python), "-c", CHECKS[folder.name]]
+    subprocess.run(check, check=True, env={**os.environ, "PJRT_DEVICE": "CPU"})
     # Written last: it marks the environment as complete.
     mark.write_text(wanted)
     return python
