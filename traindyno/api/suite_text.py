@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import yaml
 
 from traindyno.core.documents.extent import MOST_DEPTH, MOST_VALUES
+from traindyno.core.documents.problems import close_to, refusal
 from traindyno.core.errors import DocumentInvalid, TraindynoError
 
 YAML_1_1_SCALARS = {f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "timestamp")}
@@ -181,9 +182,11 @@ def _read(source: Path, fields: str) -> str:
             raise SuiteUnreadable(f"{source}: more than {MOST_BYTES // 2**20} MiB of text")
         return content.decode("utf-8")
     except OSError as error:
-        raise SuiteUnreadable(
-            f"{source}: can't be read: {error.strerror or error}; {expected}"
-        ) from error
+        is_lost = isinstance(error, FileNotFoundError)
+        beside = [path.name for path in source.parent.glob("*")] if is_lost else []
+        meant = close_to(source.name, beside)
+        found = f"{source}: can't be read: {error.strerror or error}"
+        raise SuiteUnreadable(refusal(found, expected.removeprefix("expected "), meant)) from error
     except ValueError as error:  # not UTF-8, or a path with NUL
         raise SuiteUnreadable(
             f"{str(source)!r}: can't be read as UTF-8 text: {error}; {expected}"

@@ -118,3 +118,17 @@ def test_an_alias_stands_for_what_it_names(tmp_path: Path) -> None:
 def test_a_file_that_never_ends_is_refused() -> None:
     with pytest.raises(SuiteUnreadable, match="more than 10 MiB of text"):
         read_suite_text(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_near"), [("quikstart.yaml", True), ("quickstart.yml", True), ("x.yaml", False)]
+)
+def test_a_mistyped_file_gets_the_near_name_beside_it(
+    tmp_path: Path, asked: str, is_near: bool
+) -> None:
+    (tmp_path / "quickstart.yaml").write_text("task: causal-lm")
+    with pytest.raises(SuiteUnreadable, match=r"can't be read: No such file.*xpected a YAML") as no:
+        read_suite_text(tmp_path / asked)
+    assert ('did you mean "quickstart.yaml"?' in str(no.value)) is is_near
+    with pytest.raises(SuiteUnreadable, match=r"can't be read: No such file"):
+        read_suite_text(tmp_path / "nowhere" / asked)

@@ -197,6 +197,28 @@ def test_types_that_are_left_out_and_work_that_is_too_little_are_said(tmp_path: 
     assert "its weights are random" in answer.output
 
 
+def test_paths_of_options_begin_at_the_current_folder_as_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("text\na\nb\n")
+    (tmp_path / "own" / "inner").mkdir(parents=True)
+    for suite, data in (
+        ("own/suite.yaml", "../data.csv"),
+        ("own/inner/suite.yaml", "../../data.csv"),
+        ("suite.yaml", "data.csv"),
+    ):
+        options = ("--model", "config.json", "--data", "data.csv", "--task", "causal-lm")
+        options += ("--examples", "10000", "--max-usd", "50", "--instance", "ml.g5.xlarge")
+        answer = init(tmp_path, "init", suite, *options, *FILES)
+        assert answer.status == 0, answer.errors
+        assert yaml.safe_load((tmp_path / suite).read_text())["dataset"] == data
+    (tmp_path / "own" / "inner" / "rows.csv").write_text("text\na\nb\n")
+    options = ("--model", "config.json", "--data", "own/inner/rows.csv", "--task", "causal-lm")
+    answer = init(tmp_path, "init", "own/second.yaml", *options, "--max-usd", "50", *FILES)
+    assert answer.status == 0, answer.errors
+    assert (
+        yaml.safe_load((tmp_path / "own/second.yaml").read_text())["dataset"] == "./inner/rows.csv"
+    )
+
+
 def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
     rows = [f"{n},{'ab'[n % 2]} c d,{n % 3},{n % 2}" for n in range(9)]
     (tmp_path / "data.csv").write_text("\n".join(["id,body,mood,stars", *rows]))

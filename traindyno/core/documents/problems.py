@@ -4,7 +4,7 @@ is accepted.
 
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from difflib import get_close_matches
@@ -111,6 +111,29 @@ def join_path(path: str, part: str | int) -> str:
     if isinstance(part, int):
         return f"{path}[{part}]"
     return f"{path}.{part}" if path else part
+
+
+def without(value: Any, paths: Collection[str], at: str = "") -> Any:
+    """A document without the values at these paths."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        name: without(inner, paths, join_path(at, str(name)))
+        for name, inner in value.items()
+        if join_path(at, str(name)) not in paths
+    }
+
+
+def paths_of(value: Any, at: str = "") -> Iterator[str]:
+    """The path of each value in a document."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield join_path(at, str(name))
+            yield from paths_of(inner, join_path(at, str(name)))
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield join_path(at, index)
+            yield from paths_of(inner, join_path(at, index))
 
 
 #: Fields of a suite that earlier versions accepted

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from traindyno.api.local_paths import path_problem
+from traindyno.api.local_paths import find_local, path_problem
 from traindyno.api.suite_defaults import suite_name_of
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption
@@ -130,7 +130,7 @@ def init(
     given |= {"examples": examples, "max_usd": max_usd}
     for name in ("model", "data", "script"):
         if given[name] is not None:
-            _existing(name, given[name], file.parent)
+            _existing(name, given[name])
     wanted = ("task", "model", "data") if script is None else ("examples",)
     given |= _ask_for(
         [
@@ -138,18 +138,18 @@ def init(
             for name in (*wanted, *(() if choice.local else ("max_usd",)))
             if given[name] is None
         ],
-        file,
     )
-    workload: dict[str, Any] = {"source": script}
+    workload: dict[str, Any] = {"source": script and written(script, file.parent)}
     if script is None:
-        workload = {"task": given["task"].value, "model": _model(given["model"])}
+        workload = {"task": given["task"].value, "model": _model(given["model"], file.parent)}
         if isinstance(workload["model"], dict):
             workload["tokenizer"] = {
                 "train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)
             }
+    data = given["data"] and written(given["data"], file.parent)
     columns = {"text_column": text_column, "label_column": label_column}
     columns = {name: value for name, value in columns.items() if value is not None}
-    fields = {"dataset": {"path": given["data"], **columns} if columns else given["data"]}
+    fields = {"dataset": {"path": data, **columns} if columns else data}
     fields |= {"examples": given["examples"], "sequence_length": sequence_length}
     workload |= {name: value for name, value in fields.items() if value is not None}
     limits = {} if choice.local else {"max_usd": given["max_usd"], "max_hours": max_hours}
@@ -182,7 +182,7 @@ def init(
     )
 
 
-def _ask_for(missing: Sequence[str], file: Path) -> dict[str, Any]:
+def _ask_for(missing: Sequence[str]) -> dict[str, Any]:
     """In a terminal an answer that is refused is asked for again."""
     options = {name: f"--{name.replace('_', '-')}" for name in missing}
     if missing and not sys.stdin.isatty():
@@ -196,25 +196,32 @@ def _ask_for(missing: Sequence[str], file: Path) -> dict[str, Any]:
         elif name == "task":
             found[name] = typer.prompt(f"task ({', '.join(TASKS)})", value_proc=_task)
         else:
-            found[name] = typer.prompt(
-                text, value_proc=partial(_existing, name, beside=file.parent)
-            )
+            found[name] = typer.prompt(text, value_proc=partial(_existing, name))
     return found
 
 
-def _existing(name: str, value: str, beside: Path) -> str:
-    if problem := path_problem(value, beside) if value else 'got "", expected a path or an id':
+def _existing(name: str, value: str) -> str:
+    if problem := path_problem(value, Path()) if value else 'got "", expected a path or an id':
         raise typer.BadParameter(problem, param_hint=f"--{name}")
     return value
 
 
-def _model(given: str) -> str | dict[str, Any]:
+def written(value: str, folder: Path) -> str:
+    """A path from the current folder as one that starts where the suite file is."""
+    is_elsewhere = folder.resolve() != Path.cwd() and not value.startswith(("~", "/"))
+    if not is_elsewhere or find_local(value, Path()) is None:
+        return value
+    from_folder = os.path.relpath(value, folder.resolve())
+    return from_folder if from_folder.startswith("..") else f"./{from_folder}"
+
+
+def _model(given: str, folder: Path) -> str | dict[str, Any]:
     """The content of a config.json as the configuration of a new model; else the path or id
     itself.
     """
     path = Path(given).expanduser()
     if path.suffix != ".json" or not path.is_file():
-        return given
+        return written(given, folder)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -520,28 +520,52 @@ def test_an_entry_point_is_one_that_the_training_toolkit_starts(
     assert not found if is_accepted else len(found) == 1
 
 
-def test_content_is_checked_once_the_form_is_right() -> None:
+def test_all_problems_are_named_at_once_those_of_content_too() -> None:
     document = small_document(
         name="two words",
         serch="grid",
         matrix={"instance": ["ml.g5.xlarge", "ml.p9.huge"], "instance_count": [1, "four"]},
         limits={"max_usd": 0, "max_job_seconds": "long"},
     )
-    assert {problem.split(": ")[0] for problem in problems(document)} == {
-        "serch",
-        "matrix.instance_count[1]",
-        "limits.max_hours",
-        "limits.max_job_seconds",
-    }
+    form = {"serch", "matrix.instance_count[1]", "limits.max_hours", "limits.max_job_seconds"}
+    content = {"name", "matrix.instance", "matrix.instance[1]", "limits.max_usd"}
+    assert {problem.split(": ")[0] for problem in problems(document)} == form | content
     del document["serch"]
     document["matrix"]["instance_count"] = [1, 4]
     document["limits"] = {"max_usd": 0, "max_hours": 1, "max_job_seconds": 60}
-    assert {problem.split(": ")[0] for problem in problems(document)} == {
-        "name",
-        "matrix.instance",
-        "matrix.instance[1]",
-        "limits.max_usd",
-    }
+    assert {problem.split(": ")[0] for problem in problems(document)} == content
+
+
+FORM = {
+    "trainig": ({"trainig": {"strategy": "ddp"}}, "trainig"),
+    "precison": ({"training": {"precison": "bf16"}}, "training.precison"),
+    "trails": ({"measurement": {"trails": 2}}, "measurement.trails"),
+    "goal": ({"goal": "quickest"}, "goal"),
+    "workers": ({"matrix": {"loader_workers": [1, "two"]}}, "matrix.loader_workers[1]"),
+}
+CONTENT = {
+    "max_usd": ({"limits": {"max_usd": -1}}, "limits.max_usd"),
+    "max_steps": ({"measurement": {"max_steps": 0}}, "measurement.max_steps"),
+    "batch": ({"training": {"batch_size_per_device": 0}}, "training.batch_size_per_device"),
+    "type": ({"matrix": {"instance": ["ml.p9.huge"]}}, "matrix.instance[0]"),
+}
+
+
+@pytest.mark.parametrize("form", FORM)
+@pytest.mark.parametrize("content", CONTENT)
+def test_a_problem_of_form_hides_none_of_content_and_makes_none(form: str, content: str) -> None:
+    document = small_document()
+    for changes, _ in (FORM[form], CONTENT[content]):
+        for section, values in changes.items():
+            old = document.get(section)
+            document[section] = {**old, **values} if isinstance(old, dict) else values
+    found = {problem.split(": ")[0] for problem in problems(document)}
+    assert found >= {FORM[form][1], CONTENT[content][1]}
+    alone = small_document()
+    for section, values in FORM[form][0].items():
+        old = alone.get(section)
+        alone[section] = {**old, **values} if isinstance(old, dict) else values
+    assert {problem.split(": ")[0] for problem in problems(alone)} == {FORM[form][1]}
 
 
 def without_search(**changes: Any) -> dict[str, Any]:

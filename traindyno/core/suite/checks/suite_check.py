@@ -3,11 +3,12 @@ sections are right.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from traindyno.core.documents.extent import excess_of
-from traindyno.core.documents.problems import shown
+from traindyno.core.documents.problems import paths_of, shown, without
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.checks.grid_check import (
@@ -34,6 +35,11 @@ from traindyno.slices.suite_parts import CHECKS
 
 SEED_ARGUMENT = "measurement.seed_argument"
 CONFIRM = "measurement.confirm"
+LAST_NAME = re.compile(r"[A-Za-z_]\w*")
+MEANT = 0.8  # how alike a name and its misspelling are at least
+#: What a suite must have, so that the rest of one without it can be checked.
+STAND_INS = {"name": "suite", "goal": "cheapest"}
+ANY_LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 3600}
 ARGUMENT_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.\-]{0,255}")
 
 
@@ -255,12 +261,43 @@ def check_batch_search(suite: Suite) -> Iterator[Problem]:
 
 
 def parse_suite(document: Mapping[str, Any]) -> Suite:
-    """Raises SuiteInvalid with all problems of form; without any, with all problems of content."""
+    """Raises SuiteInvalid with all problems of form, and those of content that they don't hide."""
     excess = excess_of(document)
     if excess is not None:
         raise SuiteInvalid([excess])
-    suite = structure_suite(document)
+    try:
+        suite = structure_suite(document)
+    except SuiteInvalid as error:
+        further = problems_of_the_rest(document, error.problems)
+        raise SuiteInvalid([*error.problems, *further]) from error
     problems = [*check_secrets(document), *check_suite(suite)]
     if problems:
         raise SuiteInvalid(problems)
     return suite
+
+
+def problems_of_the_rest(
+    document: Mapping[str, Any], wrong: Sequence[Problem]
+) -> Iterator[Problem]:
+    """Problems of content in what the document has beside the values of a wrong form.
+
+    Left out: what a missing field causes, and what names a field that was perhaps meant.
+    """
+    if not isinstance(document, Mapping):
+        return
+    # an element of a list takes the whole list with it, so that the others keep their numbers
+    rest = without(document, {problem.path.partition("[")[0] for problem in wrong})
+    there = set(paths_of(rest))
+    limits = {**ANY_LIMITS, **rest.get("limits", {})}
+    filled = {**STAND_INS, **rest, "limits": limits}
+    try:
+        found = [*check_suite(structure_suite(filled))]
+    except SuiteInvalid:
+        return
+    # messages name fields, and no section
+    hidden = [LAST_NAME.findall(problem.path)[-1] for problem in wrong if "." in problem.path]
+    for problem in found:
+        words = LAST_NAME.findall(problem.message)
+        is_caused = any(get_close_matches(name, words, cutoff=MEANT) for name in hidden)
+        if problem.path in there and not is_caused:
+            yield problem
