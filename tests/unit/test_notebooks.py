@@ -4,6 +4,7 @@ them.
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,16 @@ NOTEBOOKS = sorted((REPO_ROOT / "notebooks").glob("*.ipynb"))
 PACKS = sorted(
     path.parent.name.replace("-", "_") for path in (REPO_ROOT / "suites").glob("*/local.yaml")
 )
+
+
+def suite_of(notebook: Path) -> Suite:
+    """Read from the notebook's folder."""
+    (source,) = [cell for cell in code_cells(notebook) if "Suite.from_file" in cell]
+    names: dict[str, Any] = {"Suite": Suite}
+    exec(source.partition("planned =")[0], names)
+    found = names["suite"]
+    assert isinstance(found, Suite)
+    return found
 
 
 def test_each_published_experiment_has_a_notebook() -> None:
@@ -38,11 +49,7 @@ def test_the_suite_of_a_notebook_has_cells_to_compare(
     notebook: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(notebook.parent)
-    (source,) = [cell for cell in code_cells(notebook) if "Suite.from_file" in cell]
-    names = {"Suite": Suite}
-    exec(source.partition("planned =")[0], names)
-    suite = names["suite"]
-    assert isinstance(suite, Suite)
+    suite = suite_of(notebook)
     check_startable(suite)
     assert len(expand_cells(suite.suite)) > 1
     assert suite.suite.measurement.trials > 1
