@@ -3,6 +3,7 @@ SageMaker knows.
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,8 @@ PRICES = {
 }
 
 
-def plan(suite: Suite) -> Plan:
-    prices, quotas = prices_of(PRICES), ample_quotas(suite)
+def plan(suite: Suite, usd_per_hour: Mapping[str, str] = PRICES) -> Plan:
+    prices, quotas = prices_of(usd_per_hour), ample_quotas(suite)
     return plan_suite(suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={})
 
 
@@ -108,8 +109,18 @@ def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(
 
 
 @pytest.mark.parametrize("pack", PACKS)
-def test_a_page_promises_the_upper_bound_that_plan_says(pack: str) -> None:
+def test_a_page_promises_the_upper_bound_that_plan_says_at_the_prices_that_it_names(
+    pack: str,
+) -> None:
     page = (SUITES.parent / "docs" / "experiments" / f"{pack}.md").read_text()
-    promised = re.findall(r"Upper bound at[^:]*: \$([0-9,]+)", page)
-    planned = known(plan(load_suite(SUITES / pack / "original.yaml").suite).one_attempt_usd)
-    assert promised[0] == f"{planned:,.0f}"
+    (sentence,) = re.findall(r"Upper bound at ([^:]*: \$[0-9,]+)", page)
+    terms, _, promised = sentence.partition(": $")
+    suite = load_suite(SUITES / pack / "original.yaml").suite
+    types = {cell.settings.instance for cell in expand_cells(suite)}
+    # an amount with the type that it buys; without one, it buys all of the suite's
+    named = re.findall(r"\$([0-9.]*[0-9])(?:[^$]*?(ml\.[\w.-]*\w))?", terms)
+    prices = {name: usd for usd, type_ in named for name in ([type_] if type_ else types)}
+    assert prices.keys() == types
+    hours = re.search(r"the limit of ([\d.]+) h per job", terms)
+    assert hours is None or float(hours[1]) * 3600 == suite.limits.max_job_seconds
+    assert promised == f"{known(plan(suite, {**PRICES, **prices}).one_attempt_usd):,.0f}"
