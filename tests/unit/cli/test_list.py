@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from tests.unit.lab_in_memory import EXECUTION, MemoryExecutions
 from traindyno.aws import clients
 from traindyno.aws.training_jobs import TrainingJobs
+from traindyno.cli.commands.execution_commands import short_finding
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.store.executions import Judgement
@@ -84,3 +85,28 @@ def test_an_execution_without_a_verdict_says_why_it_ended(
     answer = CliRunner().invoke(commands, ["list"])
     assert answer.exit_code == 0, answer.output
     assert "SuiteRefused: ml.p5: its quota is 0" in " ".join(answer.output.split())
+
+
+@pytest.mark.parametrize(
+    ("headline", "short"),
+    [
+        ("Use fsdp · batch 8: it is cheapest.", "Use fsdp · batch 8"),
+        (
+            "Use eager; 9 other cells are within 2 % (wrong in at most 5 % of suites).",
+            "Use eager",
+        ),
+        (
+            "4 × local.cpu and 3 other cells can't be told apart yet: 172 trials of each would "
+            "decide. The trials ran for 9 s.",
+            "4 × local.cpu and 3 other cells can't be told apart yet",
+        ),
+        ("No recommendation: the batch varies.", "No recommendation"),
+        ("ddp was fastest, but cells with one trial can't be compared.", None),
+        ("Use lr 2.5e-4 · s3://b/c: it is fastest.", "Use lr 2.5e-4 · s3://b/c"),
+        ("", ""),
+    ],
+)
+def test_the_outcome_of_a_listed_execution_is_the_finding_without_its_reasons(
+    headline: str, short: str | None
+) -> None:
+    assert short_finding(headline) == (headline.rstrip(".") if short is None else short)

@@ -2,6 +2,7 @@
 each other.
 """
 
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -213,9 +214,14 @@ def list_executions(
             else f"{ended} of {most}"
         )
         why = ": ".join(filter(None, (each["error"], each["cause"])))
-        outcome = each["headline"] or why or each["waits_for"] or ""
+        outcome = short_finding(each["headline"] or "") or why or each["waits_for"] or ""
         table.add_row(each["execution_id"], each["status"].lower(), started, runs, outcome)
     STANDARD_OUTPUT.print(table)
+
+
+def short_finding(headline: str) -> str:
+    """A headline without its reasons: ``Use fsdp``, or that two cells can't be told apart yet."""
+    return re.split(r"[:;.] | \(|\.$", headline)[0]
 
 
 @with_options_of(LabChoice)

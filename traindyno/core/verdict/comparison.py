@@ -44,6 +44,7 @@ class ExecutionRecord:
 MEANS = ("source", "entry_point", "image", "environment")
 RUNNING = ("measurement", "purchase", "training_plans")
 NONE = "none"
+LONGEST_VALUE = 60  # a model's configuration or a list of columns is no line
 # Drawn anew in each execution
 # Facts that differ between runs of one cell
 OF_A_RUN = (f"{SHARED_JOB}.{PLACE}", ROW_VALUES)
@@ -145,13 +146,9 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
         _work_and_running(each.suite) for each in (first, second)
     )
     if found := _differences(work, other_work):
-        named = "; ".join(
-            f"{each.name} is {each.first} in the first and {each.second} in the second"
-            for each in found
-        )
-        raise NotComparable(
-            f"{first.execution_id} and {second.execution_id} did not do the same work: {named}"
-        )
+        lines = [f"{each.name}: {_cut(each.first)} → {_cut(each.second)}" for each in found]
+        did = f"{first.execution_id} → {second.execution_id}: they did not do the same work"
+        raise NotComparable("\n".join([did, *lines]))
     others = {_configuration(cell): cell for cell in second.cells}
     shared = [
         (cell, others[key]) for cell in first.cells if (key := _configuration(cell)) in others
@@ -188,6 +185,10 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
 
 def _labels(cells: Sequence[Cell]) -> str:
     return "; ".join(cell.label for cell in cells)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 
 
 def _configuration(cell: Cell) -> tuple[object, ...]:
