@@ -167,6 +167,7 @@ def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab)
     own.succeed("local", "down", "--yes")
     up = own.succeed("local", "up")
     assert "execution sleeping-1 was running and has failed" in up.errors
+    assert "its receipt may lack the jobs of its last seconds" in up.errors
     own.succeed("report", "--receipt", "sleeping-1", "--local")
 
 

@@ -40,18 +40,14 @@ from traindyno.core.suite.preparation import (
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
-from traindyno.lab.continue_suite import (
-    Continued,
-    ContinueServices,
-    read_continued,
-    split_input,
-)
+from traindyno.lab.continue_suite import Continued, read_continued, split_input
 from traindyno.sagemaker.images import ImageUnavailable, find_conflicts, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
-from traindyno.store.executions import ExecutionRow
+from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import RunRows
 from traindyno.store.past_runs import WorkIndex, read_past_runs
 from traindyno.store.results_bucket import USABLE_SECONDS, ResultsBucket, TokenCache
+from traindyno.store.spending import Spending
 
 # The manifest of a folder that its owner tokenised.
 TOKENISED = "train/traindyno-data.json"
@@ -69,10 +65,13 @@ EXPIRED_CODE = (
 )
 
 
-class PlanSuiteServices(ContinueServices, Protocol):
+class PlanSuiteServices(Protocol):
     """``runs`` and ``work_index``: what earlier executions of the same work have measured."""
 
+    bucket: ResultsBucket
+    executions: ExecutionRows
     runs: RunRows
+    spending: Spending
     work_index: WorkIndex
 
 
