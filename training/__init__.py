@@ -17,3 +17,9 @@ V  vocabulary
 
 [] is the shape of a single number, [...] is any shape.
 """
+
+import sys
+
+# transformers' trainer imports peft, and peft imports bitsandbytes wherever it is installed, which
+# takes seconds in each process. Where a model has weights of 4 bits, it is shown again.
+sys.modules.setdefault("bitsandbytes", None)  # type: ignore[arg-type]

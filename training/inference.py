@@ -112,29 +112,61 @@ def begun_texts(
 
 
 def input_fn(request_body: str | bytes, content_type: str = "application/json") -> Answer:
-    """Reads a request ``{"inputs": text or list of texts}``."""
+    """Reads a request ``{"inputs": text or list of texts}``, or ``{"messages": …}``: a
+    conversation, of which the model's chat template makes the text that it goes on with.
+    """
     if content_type.partition(";")[0].strip() != "application/json":
         raise BadRequest(f"content type {content_type} can't be read; expected application/json")
     try:
         request = json.loads(request_body)
     except ValueError as error:
         raise BadRequest(f"the request is not valid JSON: {error}") from error
+    if isinstance(request, dict) and "messages" in request:
+        return {"messages": _conversation(request["messages"])}
     inputs = request.get("inputs") if isinstance(request, dict) else None
     texts = [inputs] if isinstance(inputs, str) else inputs
     if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
         raise BadRequest(
             f'the request {request!r:.200} has no texts; expected {{"inputs": text or a list of '
-            f"texts}}"
+            f'texts}}, or {{"messages": […]}}'
         )
     return {"texts": texts, "is_one": isinstance(inputs, str)}
 
 
+def _conversation(messages: Any) -> list[dict[str, Any]]:
+    if isinstance(messages, list) and messages:
+        roles = [each.get("role") for each in messages if isinstance(each, dict)]
+        if len(roles) == len(messages) and all(isinstance(role, str) for role in roles):
+            return messages
+    raise BadRequest(
+        f'the messages {messages!r:.200} are no conversation; expected a list of {{"role": …, '
+        f'"content": …}}'
+    )
+
+
 def predict_fn(request: Answer, model: Served) -> Any:
-    """An object for one text, a list of objects for a list of texts."""
+    """An object for one text or conversation, a list of objects for a list of texts."""
+    if "messages" in request:
+        return predict_tokens([_rendered(request["messages"], model)], model)[0]
     texts, answers = request["texts"], list[Answer]()
     for first in range(0, len(texts), TEXTS_AT_ONCE):
         answers += predict(texts[first : first + TEXTS_AT_ONCE], model)
     return answers[0] if request["is_one"] else answers
+
+
+def _rendered(messages: list[dict[str, Any]], model: Served) -> list[int]:
+    """The tokens of the conversation up to where the model's answer begins."""
+    if model.task != "causal-lm" or model.tokenizer.chat_template is None:
+        raise BadRequest(
+            'this model has no chat template, which "messages" need; expected {"inputs": …}'
+        )
+    try:
+        tokens: list[int] = model.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False
+        )
+    except Exception as error:  # a template raises errors of its own, and Jinja's
+        raise BadRequest(f"the model's chat template refuses the messages: {error}") from error
+    return tokens
 
 
 def output_fn(prediction: Any, accept: str = "application/json") -> str:
@@ -148,13 +180,21 @@ def predict(texts: list[str], model: Served) -> list[Answer]:
     """
     tokenizer = model.tokenizer
     if model.task == "causal-lm":
-        begun = begun_texts(tokenizer, texts, model.frame)
-        cut = {"input_ids": [tokens[: model.longest] for tokens in begun]}
-        batch = tokenizer.pad(cut, return_tensors="pt").to(model.device)
-    else:
-        batch = tokenizer(
-            texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt"
-        ).to(model.device)
+        return predict_tokens(begun_texts(tokenizer, texts, model.frame), model)
+    batch = tokenizer(
+        texts, padding=True, truncation=True, max_length=model.longest, return_tensors="pt"
+    )
+    return _predict(batch.to(model.device), model)
+
+
+def predict_tokens(begun: list[list[int]], model: Served) -> list[Answer]:
+    """As ``predict``, for texts that are tokens."""
+    cut = {"input_ids": [tokens[: model.longest] for tokens in begun]}
+    return _predict(model.tokenizer.pad(cut, return_tensors="pt").to(model.device), model)
+
+
+def _predict(batch: Any, model: Served) -> list[Answer]:
+    """``batch`` has ids and mask, each [B, L]."""
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.inference_mode():
         logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits

@@ -3,13 +3,14 @@
 import os
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import checkpoint_folder
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.processes import tensor_divisions
+from traindyno.core.suite.processes import adapters_of, tensor_divisions
 from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.stop_request import StopRequest
 from training.data.dataset import TokenDataset, load_dataset
@@ -35,6 +36,7 @@ from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.probes import probe
 from training.run.saving import BEST_FOLDER, add_best, keep_best, save_model
+from training.run.saving_adapters import AdaptedForm, adapted_form, save_adapted
 from training.run.train import Stopping, collate_for, train
 from training.serving.model_folder import make_servable
 from training.strategies import Setup, TrainingStrategy, build_strategy, set_up
@@ -52,13 +54,13 @@ def main() -> None:
     stopping = Stopping(run.measurement, run.target)
     step_log.observe_with(stopping.observe)
     with step_log.phase("load"):
-        model_path = job.model_path
         refuse(
             check_model(
                 run.workload,
                 tensor_divisions([run.settings]),
-                model_path=model_path,
-                weights_path=model_path,
+                adapters=adapters_of([run.settings]),
+                model_path=job.model_path,
+                weights_path=job.model_path,
                 runs_code=run.workload.trust_remote_code,
             )
         )
@@ -71,10 +73,12 @@ def main() -> None:
             run.workload,
             run.settings,
             dataset.tokenizer,
-            model_path=model_path,
+            model_path=job.model_path,
             label_names=dataset.label_names,
+            adapter_path=job.adapter,
         )
-        form = _form(run, dataset, model_path)
+        adapted = adapted_form(run, blueprint, job)
+        form = _form(run, dataset, job.model_path)
         _log_size(step_log, run, blueprint)
         strategy.place(blueprint)
         refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
@@ -82,7 +86,8 @@ def main() -> None:
     def save(folder: Path) -> None:
         tensors = strategy.stream_state_dict()
         if setup.topology.is_first and form is not None:
-            save_model(
+            save_trained = save_model if adapted is None else partial(save_adapted, adapted)
+            save_trained(
                 tensors,
                 form.model,
                 dataset.tokenizer,
@@ -112,9 +117,9 @@ def main() -> None:
         step_log=step_log,
         should_stop=stopping.should_stop,
         after_step=evaluations.after_step,
-        checkpoints=_checkpoints(run, setup, strategy, step_log, stop),
+        checkpoints=_checkpoints(run, setup, strategy, step_log, stop, adapted=adapted),
     )
-    evaluations.at_end(are_rounded=form is not None and form.round(strategy.named_tensors()))
+    evaluations.at_end(are_rounded=_round_to_saved(form, strategy, adapted))
     if run.measurement.save_model:
         with step_log.phase("save"):
             save(job.save_folder)
@@ -141,17 +146,28 @@ def _form(run: RunSettings, dataset: TokenDataset, model_path: str | None) -> Sa
     )
 
 
+def _round_to_saved(
+    form: SavedForm | None, strategy: TrainingStrategy, adapted: AdaptedForm | None
+) -> bool:
+    """Whether weights got other values; an adapter is saved in single precision."""
+    return form is not None and adapted is None and form.round(strategy.named_tensors())
+
+
 def _log_size(step_log: StepLogger, run: RunSettings, blueprint: Blueprint) -> None:
     assert run.workload.sequence_length is not None
-    size = measure_size(run.workload.task, blueprint.config, run.workload.sequence_length)
-    step_log.model(size.parameters, size.flops_per_token, size.formula)
+    size = measure_size(
+        run.workload.task, blueprint.config, run.workload.sequence_length, blueprint.adapter
+    )
+    step_log.model(size.parameters, size.flops_per_token, size.formula, size.trained)
 
 
 def _finish_model(run: RunSettings, folder: Path, dataset: TokenDataset, last_step: int) -> None:
     checkpoints = checkpoint_folder()
     if run.measurement.save_best and checkpoints is not None:
         add_best(Path(checkpoints) / BEST_FOLDER, folder, last_step)
-    if not run.workload.trust_remote_code:  # an endpoint runs no code of a model
+    adapter = run.settings.adapter
+    is_whole = adapter is None or adapter.merged
+    if is_whole and not run.workload.trust_remote_code:  # an endpoint runs no code of a model
         make_servable(folder, run.workload.task, dataset)
 
 
@@ -161,6 +177,8 @@ def _checkpoints(
     strategy: TrainingStrategy,
     step_log: StepLogger,
     stop: StopRequest,
+    *,
+    adapted: AdaptedForm | None,
 ) -> Checkpoints | None:
     """None if the job has no folder for checkpoints."""
     folder = checkpoint_folder()
@@ -173,6 +191,7 @@ def _checkpoints(
         strategy=strategy,
         stop=stop,
         step_log=step_log,
+        base=adapted.identity if adapted else {},
     )
 
 

@@ -31,7 +31,11 @@ def prepare_data(asked: PreparationSettings) -> None:
     check = partial(check_model, workload, runs_code=workload.trust_remote_code)
     refuse(
         check(
-            preparation.divisions, preparation.stage_counts, model_path=model, weights_path=weights
+            preparation.divisions,
+            preparation.stage_counts,
+            preparation.adapters,
+            model_path=model,
+            weights_path=weights,
         )
     )
     if preparation.stages_model:

@@ -34,7 +34,7 @@ def row(name: str, found: Compared) -> str:
     flops = "counted" if found.flops_are_known else "unknown"
     if found.refused or found.unknown:
         reason = f"refused: {found.refused}" if found.refused else f"unknown: {found.unknown}"
-        return f"| {kind} | {task} | {escaped(reason)} | | | | | |"
+        return f"| {kind} | {task} | {escaped(reason)} | | | | | | |"
     masking = {True: "yes", False: "refused", None: ""}[found.masks_documents]
     shown = (found.packed, found.padded, found.loss, found.stages)
     cells = (*map(escaped, shown), masking, flops)
@@ -61,9 +61,9 @@ def page(found: Mapping[str, Compared]) -> str:
             "",
             (
                 "| model type | task | packed rows | padded rows | loss | pipeline | document "
-                "masking | FLOPs |"
+                "masking | adapter | FLOPs |"
             ),
-            "|---|---|---|---|---|---|---|---|",
+            "|---|---|---|---|---|---|---|---|---|",
             *(row(name, each) for name, each in found.items()),
             "",
             PAGE_END,

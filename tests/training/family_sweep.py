@@ -34,7 +34,9 @@ from tests.training.strategy_cases import (
 from tests.training.strategy_trial import make_setup, train
 from tests.training.word_tokenizer import word_tokenizer
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.settings import Adapter
 from training.errors import RunError, WorkloadError
+from training.models.adapter_check import check_adapter
 from training.models.blueprint import Blueprint, replaced
 from training.models.config_numbers import NOT_BUILT
 from training.models.flops import NOT_COUNTED, measure_size
@@ -61,6 +63,7 @@ class Compared:
     says why.
 
     ``loss`` says whether the losses are those that transformers computes from labels.
+    ``adapter``: "yes" if LoRA beside all linear layers trains, or why it is refused.
     ``masks_documents`` is None for a task without document masking. ``stages``: "equal" if two
     stages of a pipeline have the logits of the whole model, or what differs, or "refused".
     """
@@ -70,6 +73,7 @@ class Compared:
     loss: str | None = None
     stages: str | None = None
     masks_documents: bool | None = None
+    adapter: str | None = None
     flops_are_known: bool = False
     refused: str | None = None
     unknown: str | None = None
@@ -91,6 +95,14 @@ def compare(name: str) -> Compared:
         if not found.unknown:
             break
     return found
+
+
+def adapter_of(name: str) -> str:
+    """Whether the family takes an adapter of rank 1 beside all of its linear layers."""
+    task, values = WORKLOADS[name]
+    problems = check_adapter(task, AutoConfig.for_model(**values), Adapter(rank=1))
+    found = " ".join("; ".join(each.message for each in problems).split())
+    return f"refused: {found.partition('; expected')[0]}"[:MOST_CHARACTERS] if found else "yes"
 
 
 @contextmanager
@@ -139,6 +151,7 @@ def _compared(name: str, folder: Path, *, has_routers: bool) -> Compared:
         loss=loss,
         stages=_stages(replace(case, folder=None)),  # a pipeline can't have the routers' loss
         masks_documents=_masks_documents(name) if asked.task is Task.CAUSAL_LM else None,
+        adapter=adapter_of(name),
         flops_are_known=size.flops_per_token is not None,
     )
 

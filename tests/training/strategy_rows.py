@@ -19,10 +19,13 @@ from traindyno.core.suite.choices import (
     ShardScope,
     Strategy,
 )
-from traindyno.core.suite.settings import LearningRate, TensorLayers
+from traindyno.core.suite.settings import Adapter, LearningRate, TensorLayers
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
-REFERENCE_OPTIONS = ("optimizer", "learning_rate", "precision", "gradient_clip_norm", "seed")
+REFERENCE_OPTIONS = (
+    *("optimizer", "learning_rate", "precision", "gradient_clip_norm", "seed"),
+    *("adapter", "base_weights"),
+)
 # FSDP keeps gradients in fp16 until they are reduced. With some initial weights one overflows at
 # the first loss scale, and FSDP skips an update that one process makes; with those of this seed
 # none does.
@@ -44,7 +47,8 @@ TOLERANCES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``environment``: main, mesh or compiled for a job of its own, or xla with its own PyTorch.
+    """``environment``: main, mesh, adapter or compiled for a job of its own, or xla with its own
+    PyTorch.
 
     ``always``: the models of ``models`` that ``make test`` trains.
     """
@@ -184,7 +188,8 @@ def _rows() -> list[Row]:
         ),
     ]
     two = (*_in_turn(plain), *_in_turn(memory), *lower, *planned)
-    return [*two, *_four_processes(), experts, *mesh, *_meshes(), *_compiled(), *_xla()]
+    divided = [*_four_processes(), experts, *mesh, *_meshes()]
+    return [*two, *divided, *_adapters(), *_compiled(), *_xla()]
 
 
 def _in_turn(rows: Iterable[Row]) -> list[Row]:
@@ -288,6 +293,31 @@ def _meshes() -> list[Row]:
         )
         for processes, name, variant in trained
         if variant != "interleaved" or "pipeline_degree" in degrees[name]
+    ]
+
+
+def _adapters() -> list[Row]:
+    adapter = {"adapter": Adapter(rank=4), **ADAMW}
+    compiled = {"compiler": Compiler.INDUCTOR}
+    ways: tuple[tuple[str, str, Mapping[str, Any], str], ...] = (
+        ("ddp", "", {}, "bert"),
+        ("zero1", f", {MEMORY_LABEL}", MEMORY_OPTIONS, "llama"),
+        ("fsdp", f", {MEMORY_LABEL}", MEMORY_OPTIONS, "gpt2"),
+        ("fsdp", ", bf16", {"precision": Precision.BF16}, ""),
+        ("ddp", ", inductor", compiled, ""),
+        ("fsdp", ", inductor", compiled, ""),
+    )
+    return [
+        Row(
+            label=f"{name}, adapter{more}",
+            processes=2,
+            environment="adapter",
+            layer_count=2,
+            models=("gpt2", "llama") if "inductor" in more else ("gpt2", "llama", "bert"),
+            always=(always,) if always else (),
+            options={**FAMILIES[name], **adapter, **options},
+        )
+        for name, more, options, always in ways
     ]
 
 

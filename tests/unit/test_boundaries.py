@@ -222,6 +222,8 @@ MAY_IMPORT = {
         "huggingface_hub",
         "tokenizers",
         "datasets",
+        "peft",
+        "bitsandbytes",
         "safetensors",
         "numpy",
         "pyarrow",

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import IO, Any
 
 from traindyno.api.local_paths import find_local
-from traindyno.api.model_check import find_configuration, read_configuration
+from traindyno.api.model_check import base_of, find_configuration, read_configuration
 from traindyno.api.training_code import (
     LIBRARIES,
     cache_folder,
@@ -202,7 +202,11 @@ def with_configuration(workload: Workload, beside: Path) -> Workload:
         raise EstimatesUnavailable("a script's memory is known only while it runs")
     if model is None or model.path is None:
         return workload
-    folder = find_configuration(model.path, model.revision, find_local(model.path, beside))
+    local = find_local(model.path, beside)
+    if local is None:
+        folder = find_configuration(model.path, model.revision, None)
+    else:
+        folder = base_of(local, beside, workload.channels)
     config = read_configuration(Path(folder)) if folder else {}
     if "model_type" not in config:
         raise EstimatesUnavailable(

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from traindyno.api.local_paths import find_local
@@ -23,13 +24,21 @@ from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import TensorDivision, stage_counts, tensor_divisions
+from traindyno.core.suite.processes import (
+    TensorDivision,
+    adapters_of,
+    stage_counts,
+    tensor_divisions,
+)
 from traindyno.core.suite.saved_model import (
     ADAPTER_FILE,
+    BASE_CHANNEL,
+    BASE_FIELD,
     MODEL_FILE,
     model_problem,
     other_model_problem,
 )
+from traindyno.core.suite.settings import Adapter
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter, workload_document
 from traindyno.core.suite.workload import Workload
@@ -46,28 +55,33 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     problems is not checked again: a plan of suites/quickstart.yaml then takes 1.2 s of a core, not
     4.3 s, because it imports no transformers.
     """
-    model = suite.workload.model
     if suite.workload.task is Task.SCRIPT:
         return [*_find_channel_problems(suite.workload, beside)]
+    return _problems_of_task(suite, beside)
+
+
+def _problems_of_task(suite: Suite, beside: Path) -> list[Problem]:
+    model = suite.workload.model
     folder = find_local(model.path, beside) if model and model.path else None
     if model is not None and model.path is not None and folder is not None:
-        found = [
-            str(path.relative_to(folder))
-            for path in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))
-        ]
-        adapter = read_configuration(folder, ADAPTER_FILE)
-        message = model_problem(
-            model.path, found if folder.is_dir() else None, adapter
-        ) or other_model_problem(model.path, read_configuration(folder), suite.workload.task)
-        if message is not None:
-            return [Problem(path="workload.model", message=message)]
+        goes_on = all(each.settings.adapter for each in expand_cells(suite))
+        problem = _folder_problem(model.path, folder, suite.workload.task, goes_on=goes_on)
+        if problem is not None:
+            return [Problem(path="workload.model", message=problem)]
+        folder = base_of(folder, beside, suite.workload.channels)
+        if folder is None:
+            return []  # its jobs find the adapter's base
     if model is None or missing_libraries() or not has_training_code():
         return []
     path = find_configuration(model.path, model.revision, folder) if model.path else None
     if model.path and path is None:
         return []
     settings = [cell.settings for cell in expand_cells(suite)]
-    divisions, stages = tensor_divisions(settings), stage_counts(settings)
+    divisions, stages, adapters = (
+        tensor_divisions(settings),
+        stage_counts(settings),
+        adapters_of(settings),
+    )
     asked = suite.workload.tokenizer
     named = folder if asked is None else find_local(asked.path, beside) if asked.path else None
     tokenizer = (
@@ -76,7 +90,7 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
         else None
     )
     without_problems = cache_folder("models") / _key(
-        suite.workload, divisions, stages, path, folder, tokenizer
+        suite.workload, divisions, stages, adapters, path, folder, tokenizer
     )
     if read_kept(without_problems) is not None:
         return []
@@ -87,6 +101,7 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
         suite.workload,
         divisions,
         stages,
+        adapters,
         model_path=path,
         weights_path=weights,
         tokenizer_path=None if tokenizer is None else str(tokenizer),
@@ -95,6 +110,22 @@ def find_model_problems(suite: Suite, beside: Path) -> list[Problem]:
     if not problems:
         keep(without_problems, "")
     return problems
+
+
+def _folder_problem(path: str, folder: Path, task: Task, *, goes_on: bool) -> str | None:
+    """Why the folder has no model that can be trained; an adapter has one if training goes on from
+    it.
+    """
+    found = [
+        str(each.relative_to(folder))
+        for each in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))
+    ]
+    adapter = read_configuration(folder, ADAPTER_FILE)
+    if adapter and goes_on:
+        return None
+    return model_problem(path, found if folder.is_dir() else None, adapter) or other_model_problem(
+        path, read_configuration(folder), task
+    )
 
 
 def _find_channel_problems(workload: Workload, beside: Path) -> Iterator[Problem]:
@@ -163,6 +194,20 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
     return lines
 
 
+def base_of(
+    folder: Path, beside: Path, channels: Mapping[str, str] = MappingProxyType({})
+) -> Path | None:
+    """The folder with the configuration of a model; of an adapter that of its base, if this machine
+    has it.
+    """
+    adapter = read_configuration(folder, ADAPTER_FILE)
+    if not adapter:
+        return folder
+    named = channels.get(BASE_CHANNEL) or str(adapter.get(BASE_FIELD) or "")
+    found = find_configuration(named, adapter.get("revision"), find_local(named, beside))
+    return None if found is None else Path(found)
+
+
 def read_configuration(folder: Path, name: str = MODEL_FILE) -> Mapping[str, Any]:
     """The content of a model folder's config.json, read without transformers; empty without one
     that can be read.
@@ -178,6 +223,7 @@ def _key(
     workload: Workload,
     divisions: Sequence[TensorDivision],
     stages: Sequence[int],
+    adapters: Sequence[Adapter],
     path: str | None,
     *folders: Path | None,
 ) -> str:
@@ -191,6 +237,7 @@ def _key(
         "workload": {name: document.get(name) for name in DECIDING},
         "divisions": suite_converter().unstructure(divisions),
         "stage_counts": stages,
+        "adapters": suite_converter().unstructure(adapters),
         "configuration": digest,
         "files": files,
         "code": training_code_digest(),

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from traindyno.api.local_paths import find_local, find_path_problems, path_problem, source_problem
-from traindyno.api.model_check import read_configuration
+from traindyno.api.model_check import base_of, read_configuration
 from traindyno.api.sample_data import is_sample, why_no_sample, write_sample
 from traindyno.api.training_code import has_training_code, missing_libraries
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
@@ -504,4 +504,5 @@ def _model_config(model: object, folder: Path) -> Mapping[str, Any]:
         return dict(model["config"])
     path = model.get("path") if isinstance(model, Mapping) else model
     local = find_local(path, folder) if isinstance(path, str) else None
-    return {} if local is None else read_configuration(local)
+    whole = None if local is None else base_of(local, folder)
+    return {} if whole is None else read_configuration(whole)

@@ -297,8 +297,10 @@ class StepLogger:
         parameters: int,
         flops_per_token: Optional[float] = None,
         formula: Optional[str] = None,
+        trained: Optional[int] = None,
     ) -> None:
-        self._write(model_line, parameters, flops_per_token, formula)
+        """``trained``: how many parameters are trained, where the others are frozen."""
+        self._write(model_line, parameters, flops_per_token, formula, trained)
 
     def evaluation(self, metrics: Dict[str, float]) -> None:
         """``metrics`` are numbers by name. A loss that is not finite marks the run as diverged."""

@@ -143,9 +143,11 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
     }:
         per_token = UNKNOWN if model.flops_per_token is None else f"{model.flops_per_token:.4g}"
         formula = f" ({model.formula})" if model.formula else ""
+        trained = "" if model.trained is None else f" of which {count_text(model.trained)} train,"
         yield (
             "Model",
-            f"{count_text(model.parameters)} parameters, {per_token} FLOPs per token{formula}",
+            f"{count_text(model.parameters)} parameters,{trained} {per_token} FLOPs per "
+            f"token{formula}",
         )
 
 

@@ -3,9 +3,10 @@
 Tensors have any shape [...].
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import LogSizes, measure_log
 from traindyno.callbacks.clock import now
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
+from traindyno.core.suite.settings import Settings
 from training.checkpoints.slots import IDENTITY, SCALER, STEP, Found, Slots, identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.errors import RunStopped
@@ -35,9 +37,20 @@ MODEL, OPTIMIZER = "model", "optimizer"
 WRITTEN_FROM = ("cpu", "cuda")
 
 
-def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer) -> dict[str, torch.Tensor]:
-    """Returns the tensors themselves, not copies: the next step changes them."""
+def kept_tensors(strategy: TrainingStrategy, settings: Settings) -> dict[str, torch.Tensor]:
+    """Returns the tensors [...] that a checkpoint has; beside an adapter, the base is in its own
+    files.
+    """
     named = strategy.named_tensors()
+    if settings.adapter is None:
+        return named
+    return {name: tensor for name, tensor in named.items() if tensor.requires_grad}
+
+
+def state_to_write(
+    named: Mapping[str, torch.Tensor], optimizer: Optimizer
+) -> dict[str, torch.Tensor]:
+    """Returns the tensors themselves, not copies: the next step changes them."""
     names = {id(tensor): name for name, tensor in named.items()}
     state = {f"{MODEL}.{name}": tensor.detach() for name, tensor in named.items()}
     for parameter, values in optimizer.state.items():
@@ -51,17 +64,19 @@ def state_to_write(strategy: TrainingStrategy, optimizer: Optimizer) -> dict[str
 
 
 def state_to_read(
-    strategy: TrainingStrategy, optimizer: Optimizer, metadata: Metadata
+    named: Mapping[str, torch.Tensor],
+    updates: Callable[[nn.Parameter], bool],
+    optimizer: Optimizer,
+    metadata: Metadata,
 ) -> dict[str, torch.Tensor]:
     """Returns tensors for all that the checkpoint contains for this process; the optimizer's are
     allocated here.
     """
-    named = strategy.named_tensors()
     names = {id(tensor): name for name, tensor in named.items()}
     state = {f"{MODEL}.{name}": tensor.detach() for name, tensor in named.items()}
     saved = _optimizer_entries(metadata)
     for group in optimizer.param_groups:
-        for parameter in filter(strategy.updates, group["params"]):
+        for parameter in filter(updates, group["params"]):
             entries = saved.get(names[id(parameter)], {})
             values = {key: _like(parameter, entry, group) for key, entry in entries.items()}
             if values:
@@ -120,9 +135,11 @@ class Checkpoints:
         strategy: TrainingStrategy,
         stop: StopRequest,
         step_log: StepLogger,
+        base: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """``base``: what an adapter is trained beside, which the checkpoint lacks."""
         self._every_steps = run.measurement.checkpoint_every_steps
-        self._identity = {**identity_of(run, setup.topology), **strategy.layout}
+        self._identity = {**identity_of(run, setup.topology), **strategy.layout, **base}
         self._setup = setup
         self._strategy = strategy
         self._stop = stop
@@ -174,7 +191,8 @@ class Checkpoints:
             log = measure_log()
             self._collect()
             folder = self._slots.begin()
-            state = state_to_write(self._strategy, self._optimizer)
+            named = kept_tensors(self._strategy, self._setup.settings)
+            state = state_to_write(named, self._optimizer)
             stager = DefaultStager(ON_HOST)
             copy: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
             stager.close()
@@ -218,7 +236,10 @@ class Checkpoints:
 
     def _read(self, found: Found) -> None:
         reader = FileSystemReader(self._slots.folder_of(found.slot))
-        state = state_to_read(self._strategy, self._optimizer, reader.read_metadata())
+        named = kept_tensors(self._strategy, self._setup.settings)
+        state = state_to_read(
+            named, self._strategy.updates, self._optimizer, reader.read_metadata()
+        )
         load(state, storage_reader=reader, process_group=self._group, no_dist=self._group is None)
         if found.facts[SCALER]:
             self._setup.number_format.scaler.load_state_dict(found.facts[SCALER])

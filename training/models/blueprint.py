@@ -57,12 +57,13 @@ class Blueprint:
 
     ``config`` is what transformers built the model from. The model's own may be a part of it: that
     of the text. ``values`` yields only the wanted names. A tied parameter is yielded once, by the
-    first of its names.
+    first of its names. ``adapter`` is peft's configuration of the model's adapter, if it has one.
     """
 
     model: PreTrainedModel
     config: PreTrainedConfig
     values: Callable[[IsWanted], NamedValues]
+    adapter: Any = None
 
     def materialise(
         self,

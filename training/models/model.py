@@ -9,6 +9,7 @@ use the fastest kernels.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
+from training.models.adapter import lora_config, with_adapter
+from training.models.adapter_files import read_adapter
 from training.models.blueprint import (
     Blueprint,
     IsWanted,
@@ -94,10 +97,12 @@ def build_model(
     *,
     model_path: str | None,
     label_names: Sequence[str] = (),
+    adapter_path: Path | None = None,
 ) -> Blueprint:
-    """Builds the model in single precision.
+    """Builds the model in single precision, with the adapter that the settings ask for.
 
-    Its values are the same on every rank, because the seed is.
+    Its values are the same on every rank, because the seed is. ``adapter_path`` is the folder of
+    the adapter that training goes on from.
     """
     set_document_masking(settings.document_masking)
     config = model_config(workload, tokenizer, model_path=model_path, dropout=settings.dropout)
@@ -113,7 +118,14 @@ def build_model(
         # batches have a mask.
         if isinstance(module, PreTrainedModel):
             module.warn_if_padding_and_no_attention_mask = _no_check  # type: ignore[method-assign]
-    return Blueprint(model=model, config=config, values=values)
+    blueprint = Blueprint(model=model, config=config, values=values)
+    if settings.adapter is None:
+        return blueprint
+    if adapter_path is None:
+        adapter = lora_config(model, settings.adapter, workload.task)
+        return with_adapter(blueprint, adapter, settings.seed)
+    adapter, saved = read_adapter(adapter_path, model, settings.adapter, workload.task)
+    return with_adapter(blueprint, adapter, settings.seed, saved)
 
 
 def _values(

@@ -22,6 +22,7 @@ from transformers.models.auto.modeling_auto import (
 from traindyno.core.errors import Problem
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import TensorDivision
+from traindyno.core.suite.settings import Adapter
 from traindyno.core.suite.workload import Workload
 from training.errors import NeedsForeignCode, WorkloadError
 from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
@@ -63,13 +64,14 @@ def check_model(
     workload: Workload,
     divisions: Iterable[TensorDivision],
     stage_counts: Iterable[int] = (),
+    adapters: Iterable[Adapter] = (),
     *,
     model_path: str | None,
     weights_path: str | None = None,
     tokenizer_path: str | None = None,
     runs_code: bool = False,
 ) -> Iterator[Problem]:
-    """``divisions`` and ``stage_counts`` are those of all cells.
+    """``divisions``, ``stage_counts`` and ``adapters`` are those of all cells.
 
     ``model_path`` is what transformers can load, or None for a model from a mapping;
     ``weights_path`` is where its weights are read, and ``tokenizer_path`` its tokenizer; None to
@@ -112,6 +114,7 @@ def check_model(
     yield from _check_divisions(
         workload.task, config, list(divisions), max(stage_counts, default=1)
     )
+    yield from _check_adapters(workload, config, list(adapters))
     if weights_path is not None:
         from training.models.saved_check import check_saved  # noqa: PLC0415  (imports PyTorch: seconds)
 
@@ -281,3 +284,16 @@ def _check_divisions(
     if most_stages > 1:
         found.append(check_cut(task, config, most_stages))
     yield from dict.fromkeys(filter(None, found))
+
+
+def _check_adapters(
+    workload: Workload, config: PreTrainedConfig, adapters: Sequence[Adapter]
+) -> Iterator[Problem]:
+    if not adapters:
+        return
+    from training.models.adapter_check import check_adapter  # noqa: PLC0415  (imports PyTorch: seconds)
+
+    if workload.task is Task.SEQUENCE_CLASSIFICATION:
+        set_label_count(config, workload)
+    for adapter in adapters:
+        yield from check_adapter(workload.task, config, adapter)

@@ -1,26 +1,33 @@
 """The container's folders, as SageMaker names them in the environment."""
 
+import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode
+from traindyno.core.suite.saved_model import ADAPTER_FILE, BASE_CHANNEL, BASE_FIELD
 from traindyno.core.suite.workload import Workload
+from training.errors import WorkloadError
+
+TOKENIZER_FILE = "tokenizer_config.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPaths:
     """``data_root`` is a folder, an S3 prefix to stream from, or None for a dataset on the Hub.
 
-    The paths of model and tokenizer are None if the workload names none.
+    The paths of model and tokenizer are None if the workload names none. ``adapter`` is the folder
+    of the adapter that training goes on from; ``model_path`` is then its base.
     """
 
     data_root: Path | str | None
     model_path: str | None
     tokenizer_path: str | None
     save_folder: Path
+    adapter: Path | None = None
 
 
 def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) -> JobPaths:
@@ -28,12 +35,35 @@ def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) ->
     tokenizer = workload.tokenizer.path if workload.tokenizer else None
     model_channel = environment.get("SM_CHANNEL_MODEL")
     tokenizer_channel = environment.get("SM_CHANNEL_TOKENIZER", model_channel)
-    return JobPaths(
+    paths = JobPaths(
         data_root=_data_root(workload, environment),
         model_path=model_channel if is_s3_uri(model) else model,
         tokenizer_path=tokenizer_channel if is_s3_uri(tokenizer) else tokenizer,
         save_folder=Path(environment.get("SM_MODEL_DIR", "/opt/ml/model")),
     )
+    folder = Path(paths.model_path or "")
+    if paths.model_path is None or not (folder / ADAPTER_FILE).exists():
+        return paths
+    has_tokenizer = paths.tokenizer_path is None and (folder / TOKENIZER_FILE).exists()
+    return replace(
+        paths,
+        adapter=folder,
+        model_path=_base_of(folder, environment),
+        tokenizer_path=str(folder) if has_tokenizer else paths.tokenizer_path,
+    )
+
+
+def _base_of(folder: Path, environment: Mapping[str, str]) -> str:
+    """The channel of the base, the folder that the adapter names, or its Hub id."""
+    channel = environment.get(f"SM_CHANNEL_{BASE_CHANNEL.upper()}")
+    named: str | None = json.loads((folder / ADAPTER_FILE).read_text()).get(BASE_FIELD)
+    found = channel or named
+    if not found or is_s3_uri(found):
+        raise WorkloadError(
+            f"the adapter in {folder} names {named or 'no model'} as its base; expected the folder "
+            "or the S3 prefix of its base in workload.channels.base"
+        )
+    return found
 
 
 def _data_root(workload: Workload, environment: Mapping[str, str]) -> Path | str | None:

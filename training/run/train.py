@@ -135,7 +135,7 @@ def train(
     """
     settings = run.settings
     samples_per_step = global_batch_size(settings, setup.topology.world_size)
-    learning_rate = scaled_learning_rate(settings.learning_rate, samples_per_step)
+    learning_rate = scaled_learning_rate(settings.rate, samples_per_step)
     optimizer = strategy.build_optimizer(
         lambda parameters: build_optimizer(parameters, settings, learning_rate)
     )

@@ -86,9 +86,14 @@ class LoggedPhase:
 
 @dataclass(frozen=True)
 class ModelSize:
+    """``trained``: how many of the parameters are trained beside an adapter's frozen base; None if
+    all may be.
+    """
+
     parameters: int
     flops_per_token: Optional[float]
     formula: Optional[str]
+    trained: Optional[int] = None
 
 
 @dataclass(frozen=True)

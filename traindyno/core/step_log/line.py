@@ -167,10 +167,16 @@ def step_line(*, learning_rate: Optional[float] = None, **fields: Any) -> Dict[s
 
 
 def model_line(
-    time: float, parameters: int, flops_per_token: Optional[float], formula: Optional[str]
+    time: float,
+    parameters: int,
+    flops_per_token: Optional[float],
+    formula: Optional[str],
+    trained: Optional[int] = None,
 ) -> Dict[str, Any]:
     """Model size, and training FLOPs (forward and backward) for one token with the formula that
     gave them.
+
+    ``trained``: how many parameters are trained, where the others are frozen.
     """
     return {
         "kind": "model",
@@ -178,6 +184,7 @@ def model_line(
         "parameters": parameters,
         "flops_per_token": flops_per_token,
         "formula": formula,
+        "trained": trained,
     }
 
 

@@ -48,6 +48,7 @@ def _text(value: Any) -> str:
 
 
 WORDS: Mapping[str, Callable[[Any], str]] = {
+    "adapter": lambda value: "all weights" if value is None else str(value),
     "strategy": _text,
     "compiler": lambda value: COMPILER_WORDS.get(value, _text(value)),
     "precision": _text,

@@ -162,6 +162,7 @@ class StrategyTraits:
     and of other degrees, can resume from its checkpoints. ``sagemaker_collectives``: it needs
     SageMaker's data parallel library, which has its own images and launcher. ``stand_in``: a
     strategy that needs the same memory and runs everywhere; None if this one does.
+    ``trains_adapters``: it leaves each layer whole, so that matrices can be added beside it.
     """
 
     one_process: bool = False
@@ -171,14 +172,17 @@ class StrategyTraits:
     is_composition: bool = False
     sagemaker_collectives: bool = False
     stand_in: Strategy | None = None
+    trains_adapters: bool = False
 
 
 TRAITS: Mapping[Strategy, StrategyTraits] = {
-    Strategy.SINGLE: StrategyTraits(one_process=True, runs_with_xla=True),
-    Strategy.DDP: StrategyTraits(runs_with_xla=True),
+    Strategy.SINGLE: StrategyTraits(one_process=True, runs_with_xla=True, trains_adapters=True),
+    Strategy.DDP: StrategyTraits(runs_with_xla=True, trains_adapters=True),
     Strategy.SMDDP: StrategyTraits(sagemaker_collectives=True, stand_in=Strategy.DDP),
-    Strategy.FSDP: StrategyTraits(is_composition=True, takes_the_rest=("shard",)),
-    Strategy.ZERO1: StrategyTraits(),
+    Strategy.FSDP: StrategyTraits(
+        is_composition=True, takes_the_rest=("shard",), trains_adapters=True
+    ),
+    Strategy.ZERO1: StrategyTraits(trains_adapters=True),
     Strategy.TENSOR: StrategyTraits(is_composition=True, takes_the_rest=("tensor", "replicate")),
     Strategy.PIPELINE: StrategyTraits(
         is_composition=True, takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True

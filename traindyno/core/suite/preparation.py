@@ -14,11 +14,12 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
 from traindyno.core.suite.processes import (
     TensorDivision,
+    adapters_of,
     planned_batch_size,
     stage_counts,
     tensor_divisions,
 )
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.settings import Adapter, Settings
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Model, Workload
@@ -90,6 +91,8 @@ class TokenSet:
     divisions: tuple[TensorDivision, ...] = ()
     #: Of the cells that cut the model into stages.
     stage_counts: tuple[int, ...] = ()
+    #: The distinct adapters of the cells.
+    adapters: tuple[Adapter, ...] = ()
     #: The content key of the tokens, or of the model; empty in a plan that only counts.
     key: str = ""
     #: A job with this key completed before.
@@ -105,8 +108,8 @@ class DataPreparation(TokenSet):
     """The job that makes one set of tokens before the first run; its attempts are training jobs,
     like a run's.
 
-    It also checks the model, with ``divisions`` and ``stage_counts``, before any accelerator
-    starts. A job that makes no tokens copies the model.
+    It also checks the model, with ``divisions``, ``stage_counts`` and ``adapters``, before any
+    accelerator starts. A job that makes no tokens copies the model.
     """
 
     execution_id: str
@@ -172,6 +175,7 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
             sequences=needed_sequences(suite, readers),
             divisions=tensor_divisions(cell.settings for cell in listed),
             stage_counts=stage_counts(cell.settings for cell in listed),
+            adapters=adapters_of(cell.settings for cell in listed),
         )
         for packing, readers in wanted.items()
     )
@@ -189,8 +193,8 @@ def is_packed(settings: Settings, workload: Workload) -> bool:
 
 
 def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
-    """64 hexadecimal digits of all inputs of the tokens, and of the divisions that the model is
-    checked for.
+    """64 hexadecimal digits of all inputs of the tokens, and of the divisions and adapters that the
+    model is checked for.
     """
     document: dict[str, Any] = suite_converter().unstructure(workload)
     decides = ("task", "examples", "tokenizer", "dataset", "sequence_length", "label_count")
@@ -212,7 +216,7 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         }  # it may number the labels
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
-    names = ("divisions", "stage_counts")
+    names = ("divisions", "stage_counts", "adapters")
     asked = {
         name: suite_converter().unstructure(value)
         for name in names

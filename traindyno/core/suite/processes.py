@@ -9,7 +9,13 @@ from math import isqrt, log, prod
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type
 from traindyno.core.suite.choices import TRAITS, LearningRateScaling, PipelineSchedule, ShardScope
-from traindyno.core.suite.settings import LearningRate, Settings, TensorLayers, has_effect
+from traindyno.core.suite.settings import (
+    Adapter,
+    LearningRate,
+    Settings,
+    TensorLayers,
+    has_effect,
+)
 
 NAMED_NEAREST = 2
 STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
@@ -100,6 +106,11 @@ def stage_counts(settings: Iterable[Settings]) -> tuple[int, ...]:
     sizes = ((each, world_size(each)) for each in settings)
     counts = {stage_count(each, degrees_of(each, size)) for each, size in sizes if size is not None}
     return tuple(sorted(counts - {1}))
+
+
+def adapters_of(settings: Iterable[Settings]) -> tuple[Adapter, ...]:
+    """The distinct ones, in the order of the cells."""
+    return tuple(dict.fromkeys(each.adapter for each in settings if each.adapter))
 
 
 def nearest_degrees(settings: Settings, processes: int) -> list[dict[str, int]]:
@@ -252,7 +263,7 @@ def planned_learning_rate(settings: Settings) -> float | None:
     """``scaled_learning_rate`` on the cell's instances; None where it depends on an unknown number
     of devices.
     """
-    rate = settings.learning_rate
+    rate = settings.rate
     if rate.scale_with is LearningRateScaling.NONE or rate.reference_batch_size is None:
         return rate.base
     batch_size = planned_batch_size(settings)

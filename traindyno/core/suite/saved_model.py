@@ -8,6 +8,8 @@ from typing import Any
 from traindyno.core.suite.choices import Task
 
 MODEL_FILE, ADAPTER_FILE, WEIGHTS = "config.json", "adapter_config.json", (".safetensors", ".bin")
+BASE_FIELD = "base_model_name_or_path"  # in an adapter's file
+BASE_CHANNEL = "base"
 # The positions of these models begin after the padding token's, so a sequence needs as many more.
 POSITIONS_BEHIND_PADDING = {
     "camembert",
@@ -55,10 +57,12 @@ def model_problem(
         kind = "GGUF file, made for inference" if is_gguf else "file"
         return f"{path} is a {kind}{expected}"
     if ADAPTER_FILE in names:
-        base = (adapter or {}).get("base_model_name_or_path")
+        stored = adapter or {}
+        base, rank = stored.get(BASE_FIELD), stored.get("r")
         of_base = f" of {base}" if base else ""
         return (
-            f"{path} has an adapter{of_base} ({ADAPTER_FILE}); expected a whole model: merge the "
+            f"{path} has an adapter{of_base} ({ADAPTER_FILE}); expected it with training.adapter: "
+            f"{{rank: {rank or '…'}}} in every cell, or a whole model: merge the "
             "adapter into it and save it, in Python: from peft import AutoPeftModelForCausalLM; "
             f'AutoPeftModelForCausalLM.from_pretrained("{path}").merge_and_unload()'
             '.save_pretrained("merged") (a classifier: AutoPeftModelForSequenceClassification), '

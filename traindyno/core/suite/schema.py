@@ -25,6 +25,7 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
+    Adapter,
     LearningRate,
     SettingDescription,
     Settings,
@@ -32,7 +33,7 @@ from traindyno.core.suite.settings import (
     setting_types,
 )
 from traindyno.core.suite.suite import Confirm, JobOptions, Limits, Measurement, Preparation, Suite
-from traindyno.core.suite.suite_file import GOAL_LIMITS
+from traindyno.core.suite.suite_file import ADAPTER, FULL_TRAINING, GOAL_LIMITS
 from traindyno.core.suite.workload import FullRun, Model, Tokenizer, Workload
 from traindyno.slices.suite_parts import LINKED_FILES
 
@@ -173,9 +174,16 @@ def _special() -> dict[Any, Schema]:
         **_object_schema(Model, {}),
         "oneOf": [{"required": ["path"]}, {"required": ["config"]}],
     }
+    adapter = _object_schema(Adapter, {})
+    targets = adapter["properties"]["targets"]
+    adapter["properties"]["targets"] = {
+        "anyOf": [{"type": "string"}, {name: targets.pop(name) for name in ("type", "items")}],
+        **targets,
+    }
     alternatives = [{"required": ["path"]}, {"required": ["train_vocabulary_size"]}]
     return {
         Goal: _goal(),
+        ADAPTER: {"anyOf": [{"enum": [FULL_TRAINING, None]}, adapter]},
         LearningRate: {"anyOf": [learning_rate["properties"]["base"], learning_rate]},
         Model: {"anyOf": [{"type": "string"}, model]},
         Tokenizer: {**_object_schema(Tokenizer, {}), "oneOf": alternatives},
@@ -231,7 +239,7 @@ TYPE_NAMES = {
 TABLES: dict[str, tuple[tuple[type, str], ...]] = {
     "workload": ((Workload, ""), (FullRun, "full_run.")),
     "preparation": ((Preparation, "preparation."),),
-    "settings": ((Settings, ""),),
+    "settings": ((Settings, ""), (Adapter, "adapter.")),
     "measurement": ((Measurement, ""), (Confirm, "confirm.")),
     "job": ((JobOptions, "job."),),
     "pricing": ((Pricing, "pricing."), (SpotTerms, "pricing.spot.TYPE.")),

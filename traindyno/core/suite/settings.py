@@ -3,7 +3,7 @@
 Each field has its description: meaning, bounds, strategies that use it, and its effect.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, get_type_hints
@@ -32,12 +32,14 @@ from traindyno.core.suite.choices import (
 )
 
 HYPERPARAMETER_PREFIX = "hyperparameters."
+ALL_LINEAR = "all-linear"
 # A job tries whether its model keeps documents apart on sequences of this length.
 DOCUMENT_CHECK_TOKENS = 16
 # Bounds that only keep numbers within what a job, a database row and 64 bits can hold.
 MOST_INSTANCES = 10_000
 SAMPLES = Bound(least=1, most=1_000_000)
 MOST_SEED = 2**32 - 1
+MOST_RANK = 65_536
 
 
 class Effect(StrEnum):
@@ -137,6 +139,61 @@ class BatchSearch:
     argument: str | None = described(
         None, "of a script: the hyperparameter that is its batch per device"
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """LoRA: the model is frozen, and two small matrices beside each target are trained."""
+
+    rank: int = field(
+        metadata=describe(
+            "the rows of the first matrix and the columns of the second",
+            bound=Bound(least=1, most=MOST_RANK),
+        )
+    )
+    alpha: float | None = described(
+        None,
+        "what the product of the matrices is multiplied by, divided by the rank",
+        bound=POSITIVE,
+        default="twice the rank",
+    )
+    dropout: float = described(
+        0.0, "the share of a target's inputs that the matrices miss", bound=Bound(least=0, most=0.9)
+    )
+    targets: tuple[str, ...] = described(
+        (ALL_LINEAR,),
+        "all-linear: every linear layer but the head and a mixture's routers; or the ends of the "
+        "paths of layers, and of experts' weights",
+        default="`all-linear`",
+    )
+    learning_rate: float | None = described(
+        None,
+        "in place of the base of training.learning_rate",
+        bound=POSITIVE,
+        default="training.learning_rate",
+    )
+    merged: bool = described(
+        True,
+        "with measurement.save_model: save the model with the adapter merged into it, which deploy "
+        "serves, and the adapter in its folder adapter; false saves the adapter alone",
+    )
+
+    @property
+    def scale(self) -> float:
+        return self.alpha or 2.0 * self.rank
+
+    def __str__(self) -> str:
+        plain = Adapter(rank=self.rank)
+        more = [
+            f"{each.name.replace('_', ' ')} {_plain_text(getattr(self, each.name))}"
+            for each in fields(self)
+            if each.name != "merged" and getattr(self, each.name) != getattr(plain, each.name)
+        ]
+        return ", ".join([f"LoRA of rank {self.rank}", *more])
+
+
+def _plain_text(value: float | tuple[str, ...]) -> str:
+    return " ".join(value) if isinstance(value, tuple) else f"{value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +408,11 @@ class Settings:
         default="the model's own",
         effect=Effect.LEARNING,
     )
+    adapter: Adapter | None = setting(
+        None,
+        "{rank: 16} trains LoRA of this rank and freezes the model; none trains all of it",
+        effect=Effect.LEARNING,
+    )
     image: str | None = setting(
         None,
         "a container image of your own, or repository:tag of one of AWS's",
@@ -364,6 +426,12 @@ class Settings:
         """The batch per device; of a cell that searches it, that of the first probe."""
         size = self.batch_size_per_device
         return size.begin if isinstance(size, BatchSearch) else size
+
+    @property
+    def rate(self) -> LearningRate:
+        """The learning rate of what is trained: an adapter may have its own."""
+        own = self.adapter.learning_rate if self.adapter else None
+        return self.learning_rate if own is None else replace(self.learning_rate, base=own)
 
     @property
     def batch_search(self) -> BatchSearch | None:

@@ -29,6 +29,7 @@ from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
+    Adapter,
     BatchSearch,
     LearningRate,
     Settings,
@@ -80,6 +81,8 @@ SAY_LENGTH = frozenset(
     }
 )
 BATCH = int | BatchSearch
+ADAPTER = Adapter | None
+FULL_TRAINING = "none"
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
@@ -98,6 +101,18 @@ def suite_converter() -> Converter:
     converter.register_unstructure_hook_func(
         lambda kind: kind == BATCH,
         lambda value: value if isinstance(value, int) else converter.unstructure(value),
+    )
+    adapter = dataclass_structure(
+        converter,
+        Adapter,
+        targets=override(
+            struct_hook=lambda value, kind: converter.structure(
+                [value] if isinstance(value, str) else value, kind
+            )
+        ),
+    )
+    converter.register_structure_hook_func(
+        lambda kind: kind == ADAPTER, lambda value, _: _structure_adapter(adapter, value)
     )
     converter.register_structure_hook(Model, model)
     converter.register_structure_hook(Goal, lambda value, _: _structure_goal(converter, value))
@@ -139,6 +154,14 @@ def _structure_batch(structure: Structure, value: Any) -> int | BatchSearch:
     if isinstance(value, bool) or not isinstance(value, int):
         raise Unexpected("an integer, {search: largest} or {search: best}", value)
     return value
+
+
+def _structure_adapter(structure: Structure, value: Any) -> Adapter | None:
+    if value is None or value == FULL_TRAINING:
+        return None
+    if not isinstance(value, Mapping):
+        raise Unexpected("none or a mapping such as {rank: 16}", value)
+    return structure(value, Adapter)  # type: ignore[no-any-return]
 
 
 def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:

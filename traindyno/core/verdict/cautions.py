@@ -10,6 +10,7 @@ from traindyno.core.verdict.cell_row import CellHosts, CellRow
 from traindyno.core.verdict.confounds import Confound
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.trained_weights import CellWeights
 from traindyno.core.verdict.verdict import Finding, Verdict
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
@@ -34,6 +35,11 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
             )
     for row in verdict.rows:
         yield from _of_cell(verdict, row)
+    weights = {row.label: row.part(CellWeights) for row in verdict.rows}
+    texts = {str(each) for each in weights.values()}
+    if len(texts) > 1 and any(each.trained is not None for each in weights.values()):
+        parts = "; ".join(f"{label} trains {each}" for label, each in weights.items())
+        yield f"The cells do not train the same weights: {parts}."
     for confound in verdict.likeness.confounds:
         yield describe_confound(verdict, confound)
     yield from _losses(verdict)

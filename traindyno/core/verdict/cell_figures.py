@@ -22,6 +22,7 @@ from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.found_batch import CellBatch
+from traindyno.core.verdict.trained_weights import CellWeights
 from traindyno.core.verdict.verdict import Verdict
 
 PREDICTION = "90 % prediction interval for one future run of the whole workload"
@@ -192,6 +193,11 @@ CELL_FIGURES = (
         lambda row: row.time.data_wait_share,
         share_text,
         "share of time spent waiting for data",
+    ),
+    _optional(
+        "Trained",
+        lambda row: None if row.part(CellWeights).trained is None else str(row.part(CellWeights)),
+        explanation="parameters that train beside a frozen base; the others train all",
     ),
     _optional("Batch found", found_batch_text, explanation="per device, by the probes of the cell"),
     CellFigure(

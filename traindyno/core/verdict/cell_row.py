@@ -30,6 +30,7 @@ from traindyno.core.verdict.quantity import (
     steps_per_second,
     tokens_per_second,
 )
+from traindyno.core.verdict.trained_weights import measure_weights
 from traindyno.slices import verdict_parts
 
 #: The figures that each feature makes of a cell's trials. The estimates of the best cell are
@@ -39,6 +40,7 @@ CELL_PARTS: tuple[
 ] = (
     measure_quality,
     lambda trials, *_: measure_batch((*trials.measured, *trials.others)),
+    lambda trials, *_: measure_weights(trials.cell.settings, trials.measured),
 )
 Part = TypeVar("Part", bound=StoredPart)
 

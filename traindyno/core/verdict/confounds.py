@@ -90,9 +90,7 @@ def find_confound(
     first, second = (with_all_arguments(cell, workload) for cell in (first, second))
     changed = _independent_changes(first, second, batches)
     differences = [
-        Difference(
-            name=name, first=_text(value_of(first, name)), second=_text(value_of(second, name))
-        )
+        Difference(name=name, first=_value_text(first, name), second=_value_text(second, name))
         for name in changed
     ]
     differences += _derived_differences(first, second, changed, batches)
@@ -162,6 +160,11 @@ def _derived_differences(
             Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1]))
         )
     return found
+
+
+def _value_text(cell: Cell, name: str) -> str:
+    value = value_of(cell, name)
+    return "none" if name == "adapter" and value is None else _text(value)
 
 
 def _text(value: Any) -> str:

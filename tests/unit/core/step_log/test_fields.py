@@ -28,7 +28,7 @@ READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
         line.error_line(1.0, "loss_diverged", "loss is nan"),
     ),
 }
-OPTIONAL = {"host_id", "launch"}
+OPTIONAL = {"host_id", "launch", "trained"}
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)

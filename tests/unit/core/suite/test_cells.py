@@ -4,12 +4,13 @@ import json
 from collections import Counter
 from dataclasses import replace
 
-from tests.unit.suites import script_document, small_suite
+from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.runs import block_of, make_runs, trial_runs
+from traindyno.core.suite.suite_file import structure_suite, suite_document
 
 
 def labels(**changes: object) -> list[str]:
@@ -112,3 +113,17 @@ def test_the_runs_of_a_round_are_in_blocks_and_a_repeat_is_in_its_own_rounds() -
     # of another execution, and without a block
     assert block_of(first[0]) != block_of(replace(first[0], execution_id="other"))
     assert block_of(replace(first[0], block=None)) == "e 1"
+
+
+def test_an_axis_of_adapters_names_each_and_keeps_the_id_of_full_training() -> None:
+    plain = small_document()
+    adapters = ["none", {"rank": 16}, {"rank": 64, "alpha": 16, "targets": "q_proj"}]
+    suite = structure_suite({**plain, "matrix": {**plain["matrix"], "adapter": adapters}})
+    cells = expand_cells(suite)
+    labels = [cell.label for cell in cells]
+    assert any("all weights" in label for label in labels)
+    assert any("LoRA of rank 64, alpha 16, targets q_proj" in label for label in labels)
+    before = {cell.cell_id for cell in expand_cells(structure_suite(plain))}
+    assert before <= {cell.cell_id for cell in cells}
+    assert len(cells) == 3 * len(before)
+    assert structure_suite(suite_document(suite)) == suite

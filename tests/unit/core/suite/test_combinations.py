@@ -110,6 +110,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ),
         ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: ml.m5.xlarge has no GPU"),
         (
+            {"adapter": {"rank": 8}, "strategy": "tensor"},
+            "adapter: strategy tensor divides or replaces the layers",
+        ),
+        (
             {"activation_offloading": True, "instance": "local.cpu"},
             "activation_offloading: local.cpu has no GPU",
         ),

@@ -78,6 +78,7 @@ def test_settings_are_listed_by_their_effect() -> None:
         "packing",
         "document_masking",
         "dropout",
+        "adapter",
     )
     assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
     assert settings_with(Effect.BATCH) == (

@@ -5,11 +5,13 @@ import pytest
 
 from tests.unit.run_samples import completed_result, completed_results, known, make_suite
 from tests.unit.suites import small_suite
+from traindyno.core.step_log.fields import ModelSize
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
 from traindyno.core.suite.processes import planned_batch_size
-from traindyno.core.suite.settings import LearningRate
+from traindyno.core.suite.settings import Adapter, LearningRate
 from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.confounds import (
     THREADS,
     Confound,
@@ -248,3 +250,25 @@ def test_a_control_with_fewer_processes_than_a_replica_needs_is_not_offered() ->
     pipeline = cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)
     confound = known(confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.SINGLE)))
     assert all(control.isolates != "instance_count" for control in confound.controls)
+
+
+def test_full_training_and_an_adapter_are_named_with_the_learning_rate_of_each() -> None:
+    adapter = Adapter(rank=16, learning_rate=2e-4)
+    suite = suite_of({"adapter": (None, adapter)}, learning_rate=LearningRate(base=2e-5))
+    cells = expand_cells(suite)
+    sizes = ModelSize(7_000, None, None), ModelSize(7_200, None, None, 200)
+    results = [
+        replace(result, measured=replace(known(result.measured), model=size))
+        for cell, seconds, size in zip(cells, (1.0, 3.0), sizes, strict=True)
+        for result in completed_results([cell], [seconds, 1.001 * seconds], suite=suite)
+    ]
+    verdict = judge(suite, cells, results)
+    (confound,) = verdict.likeness.confounds
+    found = {each.name: {each.first, each.second} for each in confound.differences}
+    assert found == {
+        "adapter": {"none", "LoRA of rank 16, learning rate 0.0002"},
+        "learning rate": {"2e-05", "0.0002"},
+    }
+    (told,) = [text for text in describe_cautions(verdict) if "same weights" in text]
+    assert "all weights at learning rate 2e-05" in told
+    assert "trains 200 of 7,200 (2.8 %) at learning rate 0.0002" in told

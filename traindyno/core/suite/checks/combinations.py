@@ -49,6 +49,7 @@ SMDDP_FAMILIES = ("p4d", "p4de", "p3dn")
 TRAINING_COMPILER_FAMILIES = ("p3", "p3dn", "g4dn", "p4d", "g5")
 NATIVE_NEURON_FAMILIES = ("trn2",)
 XLA_STRATEGIES = strategies_with(lambda traits: traits.runs_with_xla)
+ADAPTER_STRATEGIES = strategies_with(lambda traits: traits.trains_adapters)
 BLOCK_COUNTS = ("num_hidden_layers", "n_layer")
 HEAD_COUNTS = ("num_attention_heads", "n_head")
 
@@ -201,6 +202,23 @@ def check_offloading(settings: Settings, instance_type: InstanceType) -> Iterato
             "to the host"
         )
         yield Impossible(field="activation_offloading", reason=reason)
+
+
+def check_adapter(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+    if settings.adapter is None:
+        return
+    if not TRAITS[settings.strategy].trains_adapters:
+        reason = (
+            f"strategy {settings.strategy} divides or replaces the layers that an adapter is added "
+            f"to: expected adapter none, or strategy {' or '.join(ADAPTER_STRATEGIES)}"
+        )
+        yield Impossible(field="adapter", reason=reason)
+    if settings.compiler not in (Compiler.NONE, Compiler.INDUCTOR):
+        reason = (
+            f"the image of compiler {settings.compiler} has no peft, which adapters need: expected "
+            "adapter none, or compiler none or inductor"
+        )
+        yield Impossible(field="adapter", reason=reason)
 
 
 def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
@@ -436,6 +454,7 @@ TRAINING_RULES: tuple[Rule, ...] = (
     check_compiler,
     check_precision,
     check_offloading,
+    check_adapter,
     check_degrees,
     check_global_batch,
     check_micro_batches,
