@@ -1,4 +1,6 @@
-"""TRL's SFTTrainer makes the same rows of plain texts as a causal-lm job."""
+"""TRL's SFTTrainer makes the same rows of plain texts as a causal-lm job, and its other trainers'
+samples are counted as its users count them.
+"""
 
 import json
 import os
@@ -10,6 +12,10 @@ import pytest
 from tokenizers import processors
 
 from tests.training.jobs import REPO_ROOT, SCRIPTS
+from tests.unit.run_samples import known
+from traindyno.core.step_log.line import DIRECTORY_VARIABLE
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.workload import Dataset, Workload
 from training.data.prepare import prepare, train_tokenizer
@@ -29,6 +35,33 @@ pytestmark = [
 ]
 
 
+def run_with_trl(script: str, *arguments: str, step_log: Path | None = None) -> str:
+    """The last line that the script writes."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, (ENVIRONMENT, REPO_ROOT))),
+        "HF_HUB_OFFLINE": "1",
+        **({} if step_log is None else {DIRECTORY_VARIABLE: str(step_log)}),
+    }
+    command = [sys.executable, script, *arguments]
+    ended = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return ended.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["CPO", "DPO", "GRPO", "KTO", "ORPO", "Reward", "RLOO"])
+def test_samples_of_trls_trainers_are_pairs_and_prompts(name: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "train.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
+    train_tokenizer(ASKED, data, 300).save_pretrained(tmp_path / "tokenizer")
+    script, folder = SCRIPTS / "trl_trainers.py", tmp_path / "log"
+    went_through = run_with_trl(str(script), name, str(tmp_path / "tokenizer"), step_log=folder)
+    (path,) = folder.rglob("*.jsonl")
+    log = read_step_log({path.name: path.read_text().splitlines()})
+    session = known(log.measured)
+    assert sum(known(tabulate_steps(session)).samples) == int(went_through) > 0
+
+
 @pytest.mark.parametrize("template", [None, "<s> $A"], ids=["plain", "begin token"])
 def test_rows_of_plain_texts_are_those_of_trl(template: str | None, tmp_path: Path) -> None:
     data = tmp_path / "data"
@@ -44,18 +77,11 @@ def test_rows_of_plain_texts_are_those_of_trl(template: str | None, tmp_path: Pa
     tokenizer.save_pretrained(tmp_path / "tokenizer")
     (tmp_path / "texts.json").write_text(json.dumps(TEXTS))
     files = (SCRIPTS / "trl_rows.py", tmp_path / "tokenizer", tmp_path / "texts.json")
-    command = [sys.executable, *map(str, files)]
-    theirs = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": str(ENVIRONMENT), "HF_HUB_OFFLINE": "1"},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    theirs = run_with_trl(*map(str, files))
     prepare(ASKED, tokenizer, data, tmp_path / "out", packing=False)
     found = read_sequences(tmp_path / "out" / "train")
     spans = zip(found.begins, found.lengths, strict=True)
     ours = [found.tokens[begin : begin + length].tolist() for begin, length in spans]
-    assert ours == json.loads(theirs.stdout.splitlines()[-1])
+    assert ours == json.loads(theirs)
     if template is not None:
         assert {row[0] for row in ours} == {begin}
