@@ -136,7 +136,10 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     lab.succeed("train", "--resume", "cut", "--no-wait", "--local")
     assert lab.traindyno("train", "--resume", "cut", "--local").status == 1, "it is still running"
     stop_after(lab, "cut-2", 80)
-    ended = lab.succeed("train", "--resume", "cut", "--local")
+    folders = {name: lab.folder / f"model-of-{name}" for name in ("train", "watch", "report")}
+    ended = lab.succeed("train", "--resume", "cut", "--local", "--output", str(folders["train"]))
+    for command in ("watch", "report"):
+        lab.succeed(command, "cut-3", "--local", "--output", str(folders[command]))
     found = result_of(lab, "cut-3")
     assert losses_of(found) == losses_of(whole)
     assert "trained/cut-3/" in ended.output
@@ -144,7 +147,9 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
         "step": STEPS,
         "value": losses_of(whole)[STEPS],
     }
-    card = (lab.folder / "reports" / "cut.md").read_text()
+    for folder in folders.values():
+        assert (folder / "model.json").read_bytes() == model_file(lab, "cut-3", "model.json")
+    card = (folders["train"] / "cut.md").read_text()
     assert card.count("| stopped_by_user |") == 2
     over = lab.traindyno("train", "--resume", "cut", "--local")
     assert over.status == 1
