@@ -265,6 +265,23 @@ def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> No
     }
 
 
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        ("ner", "write a script"),
+        ("dpo", "with TRL or peft"),
+        ("text-generation", "name causal-lm"),
+        ("causal_lm", 'did you mean "causal-lm"?'),
+    ],
+)
+def test_a_word_for_a_task_has_its_advice(word: str, advice: str, tmp_path: Path) -> None:
+    answer = init(tmp_path, "init", "--task", word, "--model", "gpt2", "--data", "x.csv", *FILES)
+    assert answer.status == 2
+    said = " ".join(answer.errors.replace("\u2502", " ").split())
+    assert advice in said
+    assert ("did you mean" in said) == ("did you mean" in advice)
+
+
 def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) -> None:
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").write_text("print('trains')\n")
@@ -272,7 +289,11 @@ def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) ->
         tmp_path, "init", "--script", "code", "--examples", "1000", "--max-usd", "20", *FILES
     )
     assert answer.status == 0, answer.errors
-    assert "no basis: a script's model is known only while it runs" in answer.output
+    why = "no basis for estimates: a script's model is known only while it runs"
+    assert why in " ".join(answer.output.split())
+    assert ("20.9 GiB" in answer.output, answer.output.count("no basis")) == (True, 1)
+    text = (tmp_path / "suite.yaml").read_text()
+    assert "# device memory 20.9 GiB, price/h $1.41" in text.replace("compare with: ", "# ")
     suite = written(tmp_path)
     assert "estimates" not in suite
     assert [suite["baseline"]["instance"], *(each["instance"] for each in suite["include"])] == [

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from traindyno.api.local_paths import find_local, path_problem
 from traindyno.api.suite_defaults import suite_name_of
@@ -19,15 +20,17 @@ from traindyno.cli.option_rules import refuse
 from traindyno.cli.option_values import finite, refuse_unwritable, write_new
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
 from traindyno.core.costs.quantity_text import UNKNOWN, counted, number_text, usd_text
-from traindyno.core.documents.problems import close_to, refusal, shown
+from traindyno.core.documents.problems import Unexpected, close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.slices.estimates.candidates import NO_BASIS, Candidate
 from traindyno.slices.estimates.first_suite import (
     Asked,
     Proposal,
     estimate_texts,
     is_proposed,
+    known_texts,
     propose,
     suite_text,
     token_figures,
@@ -43,10 +46,7 @@ TASKS = [each.value for each in Task if each is not Task.SCRIPT]
 def _task(given: str) -> Task:
     if given not in TASKS:
         expected = f"a task of the built-in trainer: {', '.join(TASKS)}"
-        message = refusal(f"got {shown(given)}", expected, close_to(given, TASKS))
-        raise typer.BadParameter(
-            f"{message}. Each trains all weights: LoRA, DPO and GRPO need a --script"
-        )
+        raise typer.BadParameter(str(Unexpected(expected, given, meant=close_to(given, TASKS))))
     return Task(given)
 
 
@@ -236,7 +236,7 @@ def _model(given: str, folder: Path) -> str | dict[str, Any]:
     return {"config": found}
 
 
-def _print(proposal: Proposal) -> None:
+def _estimates_table(proposal: Proposal) -> Table:
     table = titled_table(
         f"Estimates of {proposal.work}, none of them measured",
         "cell~",
@@ -250,8 +250,6 @@ def _print(proposal: Proposal) -> None:
     )
     for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True):
         texts = estimate_texts(each)
-        has, needed = proposal.quota(each)
-        quota = UNKNOWN if has is None else f"have {has}, need {needed}"
         per_second, per_billion = token_figures(each, proposal.tokens).values()
         table.add_row(
             cell.label,
@@ -261,11 +259,35 @@ def _print(proposal: Proposal) -> None:
             number_text(per_second),
             UNKNOWN if per_billion is None else usd_text(per_billion),
             each.evidence,
-            quota,
+            _quota_text(proposal, each),
         )
-    STANDARD_OUTPUT.print(table)
+    return table
+
+
+def _known_table(proposal: Proposal) -> Table:
+    """Of cells without a basis for estimates."""
+    headings = ("cell~", ">device memory", ">price/h", "evidence", "quota")
+    table = titled_table(f"Cells of {proposal.work}, none of them estimated", *headings)
+    for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True):
+        known = known_texts(each, proposal.inputs.prices).values()
+        evidence = "" if each.evidence == NO_BASIS else each.evidence
+        table.add_row(cell.label, *known, evidence, _quota_text(proposal, each))
+    return table
+
+
+def _quota_text(proposal: Proposal, candidate: Candidate) -> str:
+    has, needed = proposal.quota(candidate)
+    return UNKNOWN if has is None else f"have {has}, need {needed}"
+
+
+def _print(proposal: Proposal) -> None:
+    table = _known_table if proposal.why_unknown else _estimates_table
+    STANDARD_OUTPUT.print(table(proposal))
     if proposal.why_unknown:
-        STANDARD_OUTPUT.print(f"no basis: {proposal.why_unknown}")
+        STANDARD_OUTPUT.print(
+            f"no basis for estimates: {proposal.why_unknown}; after one run of each cell, plan has "
+            "its time and cost"
+        )
     for reason in dict.fromkeys(proposal.left_out.values()):
         names = [name for name, why in proposal.left_out.items() if why == reason]
         STANDARD_OUTPUT.print(f"left out, {reason}: {listed(names)}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from traindyno.api.plans import data_lines, find_histories
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.api.suite_text import write_yaml
 from traindyno.api.training_code import has_training_code, missing_libraries
+from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
     bytes_text,
     counted,
     interval_text,
@@ -466,6 +469,16 @@ def estimate_texts(candidate: Candidate) -> dict[str, str]:
     return texts
 
 
+def known_texts(candidate: Candidate, prices: PriceList) -> dict[str, str]:
+    """What is known of a cell without a basis for estimates."""
+    device, price = candidate.device_bytes, prices.get(candidate.settings.instance)
+    hourly = None if price is None else price.usd_per_hour * candidate.settings.instance_count
+    return {
+        "device memory": UNKNOWN if device is None else bytes_text(device),
+        "price/h": usd_text(hourly),
+    }
+
+
 def suite_text(proposal: Proposal) -> str:
     """The suite file, with what is estimated of each cell beside it."""
     document = dict(proposal.document)
@@ -473,10 +486,11 @@ def suite_text(proposal: Proposal) -> str:
     first, *others = proposal.cells
     why = proposal.why_unknown
     lines = [f"# No estimates: {why}." if why else ESTIMATES_NOTE, *_yaml(document)]
+    comment = partial(_comment, prices=proposal.inputs.prices)
     if included:
-        lines += [f"# The matrix is the cell to compare with: {_comment(first)}", "include:"]
+        lines += [f"# The matrix is the cell to compare with: {comment(first)}", "include:"]
         for entry, each in zip(included, others, strict=True):
-            lines += [f"  # {_comment(each)}", *(f"  {line}" for line in _yaml([entry]))]
+            lines += [f"  # {comment(each)}", *(f"  {line}" for line in _yaml([entry]))]
     elif document.get("source"):
         lines.append(SCRIPT_NOTE)
     kept = [
@@ -508,8 +522,11 @@ def _yaml(value: Any) -> list[str]:
     return write_yaml(value, default_flow_style=None, width=1000).splitlines()
 
 
-def _comment(candidate: Candidate) -> str:
+def _comment(candidate: Candidate, prices: PriceList) -> str:
     texts = estimate_texts(candidate)
+    if set(texts.values()) == {NO_BASIS}:
+        known = ", ".join(f"{name} {text}" for name, text in known_texts(candidate, prices).items())
+        return f"{known}; {candidate.evidence}"
     return (
         f"memory {texts['memory']}, time {texts['time']}, cost {texts['cost']}; "
         f"{candidate.evidence}"
