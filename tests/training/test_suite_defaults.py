@@ -84,6 +84,45 @@ def test_columns_labels_length_and_number_are_those_of_the_data(kind: str, tmp_p
     )  # the longest text has 29 bytes: 9 tokens of 3 bytes, and two
 
 
+@pytest.mark.parametrize(
+    ("words", "changes", "told"),
+    [
+        # 60 rows of 8 bytes and 3 of 600: 64 positions hold 62 tokens of 4 bytes
+        (150, {}, ["about 3 of 63 texts have more than 64 tokens, at 4 bytes each, and are cut"]),
+        (150, {"sequence_length": 200}, []),
+        (
+            1,
+            {"sequence_length": 3},
+            ["about 60 of 63 texts have more than 3 tokens, at 4 bytes each, and are cut"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("padding", [None, "training", "matrix"])
+def test_what_a_length_cuts_off_and_pads_is_said(
+    words: int, changes: dict[str, Any], told: list[str], padding: str | None, tmp_path: Path
+) -> None:
+    rows = [*[("abc def", "01"[n % 2]) for n in range(60)], *[("abc " * words, "1")] * 3]
+    (tmp_path / "data.csv").write_text(csv_text(rows, "text,label"))
+    if padding is not None:
+        changes = {**changes, padding: {**MATRIX, "padding": "longest"}}
+    completed = CompletedSuite(
+        {
+            "task": "sequence-classification",
+            "model": {"config": {"model_type": "bert", "max_position_embeddings": 64}},
+            "dataset": "data.csv",
+            "matrix": MATRIX,
+            **changes,
+        },
+        stem="suite",
+        folder=tmp_path,
+        is_local=True,
+    )
+    cut = [each for each in completed.cautions if "are cut" in each]
+    padded = [each for each in completed.cautions if "the rest is padding" in each]
+    assert cut == told
+    assert len(padded) == (padding is None and words > 1)
+
+
 def test_what_the_file_says_stays(tmp_path: Path) -> None:
     given_values = {
         "examples": 7,
@@ -288,7 +327,7 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
     assert shown is not None
     assert shown[1].strip() in (SUITES / "own_model.yaml").read_text()
     suite = load_startable_suite(SUITES / "own_model.yaml", local=True)
-    assert suite.lines == re.findall(r"^    (default .*)$", page, re.MULTILINE)
+    assert suite.lines == re.findall(r"^    ((?:default|caution).*)$", page, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,8 @@ SHORTEST, LONGEST_OF_MODEL = 16, 1024
 #: What the rows of the data say
 OF_DATA = tuple(f"workload.{name}" for name in ("examples", "sequence_length", "label_count"))
 TIMES = ("limits.max_hours", "limits.max_job_seconds")
+#: Of the sequences' tokens, what texts fill where padding is worth a word
+MOSTLY_PADDING = 0.5
 #: A larger file is not read whole: its examples are asked for.
 MOST_DATA_BYTES = 2**28
 MOST_DATA_FILES = 50_000
@@ -367,6 +369,7 @@ class CompletedSuite:
                 self._refuse("workload.label_count", problem)
         self._fill_length(workload, found, config)
         if with_labels:
+            self.cautions += _length_cautions(self.document, found, workload.get("sequence_length"))
             self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")
         elif isinstance(length := workload.get("sequence_length"), int) and length > 0:
             sequences = max(1, found.bytes // (BYTES_PER_TOKEN * length))
@@ -444,14 +447,38 @@ class CompletedSuite:
                 "workload.sequence_length", longest, of_model or f"at most {LONGEST_OF_MODEL}"
             )
             return
-        needed = max(SHORTEST, found.longest_bytes // LEAST_BYTES_PER_TOKEN + SPECIAL_TOKENS)
-        why = [
-            f"the longest text has {found.longest_bytes} bytes",
-            *([of_model] if of_model else []),
-        ]
+        longest_bytes = max(found.rows_by_bytes, default=0)
+        needed = max(SHORTEST, longest_bytes // LEAST_BYTES_PER_TOKEN + SPECIAL_TOKENS)
+        why = [f"the longest text has {longest_bytes} bytes", *([of_model] if of_model else [])]
         self._give(
             "workload.sequence_length", min(2 ** (needed - 1).bit_length(), longest), ", ".join(why)
         )
+
+
+def _length_cautions(document: Mapping[str, Any], found: "Survey", length: object) -> Iterator[str]:
+    """How many texts a classifier's sequences cut, and how much of them is padding."""
+    if not isinstance(length, int) or length <= SPECIAL_TOKENS or not found.rows:
+        return
+    if cut := found.rows_above(BYTES_PER_TOKEN * (length - SPECIAL_TOKENS)):
+        yield (
+            f"about {cut:,} of {found.rows:,} texts have more than {length:,} tokens, at "
+            f"{BYTES_PER_TOKEN} bytes each, and are cut"
+        )
+    filled = found.bytes / found.rows / BYTES_PER_TOKEN / length
+    is_asked = any("padding" in point for point in _points(document))
+    if filled < MOSTLY_PADDING and not is_asked:
+        yield (
+            f"texts fill about {filled:.0%} of {length:,} tokens, the rest is padding: "
+            "training.padding: longest or bucket, or an axis of them, may be much faster"
+        )
+
+
+def _points(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The mappings of settings."""
+    included = document.get("include")
+    sections = [document.get(name) for name in ("training", "matrix")]
+    sections += included if isinstance(included, list) else []
+    yield from (section for section in sections if isinstance(section, Mapping))
 
 
 def _is_small(root: Path) -> bool:

@@ -4,6 +4,7 @@ defaults.
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,17 +45,25 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """``rows`` of the split; ``longest_bytes`` is that of the longest text in UTF-8, ``bytes`` that
-    of all.
+    """``rows_by_bytes``: how many rows of the split have a text of so many bytes in UTF-8.
 
     ``labels``: the first of each; ``cautions``: what is likely a mistake in them.
     """
 
-    rows: int
-    bytes: int
-    longest_bytes: int
+    rows_by_bytes: Mapping[int, int]
     labels: Sequence[Labelled]
     cautions: tuple[str, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(self.rows_by_bytes.values())
+
+    @property
+    def bytes(self) -> int:
+        return sum(size * count for size, count in self.rows_by_bytes.items())
+
+    def rows_above(self, size: int) -> int:
+        return sum(count for each, count in self.rows_by_bytes.items() if each > size)
 
 
 def find_columns(dataset: Dataset, root: Path) -> Columns | None:
@@ -90,23 +99,18 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
 
 def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
     """Reads the whole split, as the job will. Raises WorkloadError, as the job would."""
-    count = size = longest = 0
+    rows_by_bytes = Counter[int]()
     labels = LabelValues()
     for rows in file_rows(
         dataset, find_files(dataset, root, dataset.split), with_labels=with_labels
     ):
-        sizes = [len(text.encode()) for text in rows.texts]
-        count += len(sizes)
-        size += sum(sizes)
-        longest = max(longest, *sizes) if sizes else longest
-        for place in range(len(sizes)):
+        rows_by_bytes.update(len(text.encode()) for text in rows.texts)
+        for place in range(len(rows.texts)):
             if (label := label_of(rows, place)) is not None:
                 labels.code(label)
     number_labels(labels.firsts, None)  # refuses one label in two forms
     cautions = tuple(label_cautions(labels.firsts, dataset.label_column))
-    return Survey(
-        rows=count, bytes=size, longest_bytes=longest, labels=labels.firsts, cautions=cautions
-    )
+    return Survey(rows_by_bytes=rows_by_bytes, labels=labels.firsts, cautions=cautions)
 
 
 def label_problem(found: Survey, label_count: int) -> str | None:
