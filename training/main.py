@@ -35,7 +35,7 @@ from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
 from training.run.probes import probe
-from training.run.saving import BEST_FOLDER, add_best, keep_best, save_model
+from training.run.saving import add_best, keep_best, save_model
 from training.run.saving_adapters import AdaptedForm, adapted_form, save_adapted
 from training.run.train import Stopping, collate_for, train
 from training.serving.model_folder import make_servable
@@ -100,7 +100,7 @@ def main() -> None:
         folder = checkpoint_folder()
         if run.measurement.save_best and folder is not None:
             with step_log.phase("save"):
-                keep_best(Path(folder) / BEST_FOLDER, step_log.steps, metrics, save)
+                keep_best(Path(folder), step_log.steps, metrics, save)
         stopping.observe_evaluation(metrics)
 
     def evaluate_on(held_out: Sequences) -> Mapping[str, float]:
@@ -164,7 +164,7 @@ def _log_size(step_log: StepLogger, run: RunSettings, blueprint: Blueprint) -> N
 def _finish_model(run: RunSettings, folder: Path, dataset: TokenDataset, last_step: int) -> None:
     checkpoints = checkpoint_folder()
     if run.measurement.save_best and checkpoints is not None:
-        add_best(Path(checkpoints) / BEST_FOLDER, folder, last_step)
+        add_best(Path(checkpoints), folder, last_step)
     adapter = run.settings.adapter
     is_whole = adapter is None or adapter.merged
     if is_whole and not run.workload.trust_remote_code:  # an endpoint runs no code of a model

@@ -184,8 +184,8 @@ def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
 
 def test_functions_that_record_runs_have_the_memory_for_a_whole_step_log() -> None:
     """RecordRun, and those that record the runs of an execution that was stopped."""
-    for name in ("record_run", "finish_run", "reconcile_runs"):
-        function = {"Handler": f"lambdas.{name}.handler.handle", "MemorySize": 1024}
+    for name, memory in {"record_run": 3008, "finish_run": 1024, "reconcile_runs": 1024}.items():
+        function = {"Handler": f"lambdas.{name}.handler.handle", "MemorySize": memory}
         lab(target="local").has_resource_properties("AWS::Lambda::Function", function)
 
 

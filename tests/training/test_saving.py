@@ -3,6 +3,7 @@ time.
 """
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from traindyno.core.suite.choices import Task
 from training.memory.tracker import BLOCK_BYTES, MemoryTracker
 from training.models.model import empty_model
 from training.models.tensor_file import METADATA, TensorFile
-from training.run.saving import save_model
+from training.run.saving import add_best, keep_best, save_model
 
 CONFIG: dict[str, Any] = {
     "vocab_size": 96,
@@ -118,3 +119,25 @@ def test_a_model_that_lacks_a_tensor_or_has_another_shape_is_not_saved(tmp_path:
     ):
         save_model(made_one_by_one(other), fresh, None, tmp_path)
     assert not list(tmp_path.glob("*.safetensors")), "a draft is no model"
+
+
+def test_what_another_host_uploads_again_does_not_replace_the_best_model(tmp_path: Path) -> None:
+    """After a resume each host has the folders of the attempts before."""
+
+    def evaluated(checkpoints: Path, step: int, loss: float) -> None:
+        def save(folder: Path) -> None:
+            folder.mkdir()
+            (folder / "model.safetensors").write_text(str(step))
+
+        keep_best(checkpoints, step, {"loss": loss}, save)
+
+    first_host, other_host = tmp_path / "first", tmp_path / "other"
+    first_host.mkdir()
+    evaluated(first_host, 4, 3.0)
+    shutil.copytree(first_host, other_host)
+    evaluated(first_host, 8, 2.0)
+    evaluated(first_host, 12, 2.5)
+    assert [path.name for path in first_host.iterdir()] == ["best-8"]
+    shutil.copytree(other_host, first_host, dirs_exist_ok=True)
+    add_best(first_host, tmp_path / "model", last_step=12)
+    assert (tmp_path / "model/best/model.safetensors").read_text() == "8"

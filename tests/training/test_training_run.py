@@ -103,7 +103,8 @@ def test_the_model_of_the_best_evaluation_is_kept_and_changes_no_loss(
     evaluations = {line["step"]: line["metrics"] for line in end.of_kind("evaluation")}
     best = min(evaluations, key=lambda step: evaluations[step]["loss"])
     assert best != 12
-    kept = folder / "state" / "best"
+    (kept,) = (folder / "state").glob("best-*")
+    assert kept.name == f"best-{best}"
     assert json.loads((kept / "best.json").read_text()) == {
         "step": best,
         "metrics": evaluations[best],

@@ -9,6 +9,7 @@ import math
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -56,31 +57,44 @@ def save_model(
 
 
 def keep_best(
-    folder: Path, step: int, metrics: Mapping[str, float], save: Callable[[Path], None]
+    checkpoints: Path, step: int, metrics: Mapping[str, float], save: Callable[[Path], None]
 ) -> None:
-    """Save the model into ``folder`` if its loss is the lowest so far.
+    """Save the model into a folder of ``checkpoints`` if its loss is the lowest so far.
 
     All ranks call it after each evaluation.
 
     ``BEST`` is written last and removed first, so that a folder with it is whole. The next attempt
-    finds it there.
+    finds it on each host, and another host may upload what it found once more: the step in its name
+    keeps it apart from what the first host writes.
     """
-    kept = folder / BEST
-    best = json.loads(kept.read_text())["metrics"]["loss"] if kept.exists() else math.inf
-    if not decided_by_first_rank(metrics["loss"] < best):
+    kept = find_best(checkpoints)
+    lowest = math.inf if kept is None else _read_best(kept)["metrics"]["loss"]
+    if not decided_by_first_rank(metrics["loss"] < lowest):
         return
-    if read_topology().is_first:
-        kept.unlink(missing_ok=True)
+    folder = checkpoints / f"{BEST_FOLDER}-{step}"
     save(folder)
     if read_topology().is_first:
-        kept.write_text(json.dumps({"step": step, "metrics": dict(metrics)}))
+        (folder / BEST).write_text(json.dumps({"step": step, "metrics": dict(metrics)}))
+        if kept is not None and kept != folder:
+            (kept / BEST).unlink()
+            shutil.rmtree(kept)
 
 
-def add_best(best: Path, folder: Path, last_step: int) -> None:
+def find_best(checkpoints: Path) -> Path | None:
+    """The folder with the lowest loss."""
+    whole = [path.parent for path in checkpoints.glob(f"{BEST_FOLDER}-*/{BEST}")]
+    return min(whole, key=lambda folder: _read_best(folder)["metrics"]["loss"], default=None)
+
+
+def _read_best(folder: Path) -> Any:
+    return json.loads((folder / BEST).read_text())
+
+
+def add_best(checkpoints: Path, folder: Path, last_step: int) -> None:
     """Put the model of the best evaluation beside the last one, unless it is the same."""
-    kept = best / BEST
-    if kept.exists() and json.loads(kept.read_text())["step"] != last_step:
-        shutil.copytree(best, folder / best.name, dirs_exist_ok=True)
+    kept = find_best(checkpoints)
+    if kept is not None and _read_best(kept)["step"] != last_step:
+        shutil.copytree(kept, folder / BEST_FOLDER, dirs_exist_ok=True)
 
 
 def _write_shards(

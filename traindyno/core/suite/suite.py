@@ -9,7 +9,7 @@ from typing import Any
 from traindyno.core.documents.field_description import COUNT, Bound, describe, described
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Jobs, Purchase, SaveDtype, Search, Task
-from traindyno.core.suite.goal import HOURS, USD, Goal, Pricing
+from traindyno.core.suite.goal import USD, Goal, Pricing
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import STEPS, Workload
 from traindyno.slices.suite_parts import SliceSections
@@ -18,6 +18,8 @@ from traindyno.slices.suite_parts import SliceSections
 JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
 PENDING_SECONDS = Bound(least=1800, most=28 * 24 * 3600)
 VOLUME_GB = Bound(least=1, most=16_384)
+# A day before Step Functions ends an execution, without a verdict.
+MOST_HOURS = 27 * 24
 # A run that ``stop_when`` ends has at least so many.
 LEAST_STOP_STEPS = 400
 # Of a long run: how much longer it may take than by its trials' rate, and for its start.
@@ -161,7 +163,7 @@ class Limits:
     max_hours: Decimal = field(
         metadata=describe(
             "the longest that the execution may take; no job starts that could exceed it",
-            bound=HOURS,
+            bound=Bound(above=0, most=MOST_HOURS),
             default="1 with --local, else required",
         )
     )

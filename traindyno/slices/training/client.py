@@ -33,7 +33,7 @@ from traindyno.core.s3_keys import (
     saved_model_key,
 )
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite import MOST_HOURS, Suite
 from traindyno.slices.training.card import card_key, kept_files
 from traindyno.slices.training.lab import (
     TrainingDisplay,
@@ -138,7 +138,7 @@ def train(
         )
     if changes and suite.workload.task is not Task.SCRIPT:
         raise typer.BadParameter("only a script has hyperparameters of its own", param_hint="--set")
-    for line in _start_lines(suite, training, target.option):
+    for line in start_lines(suite, training, target.option):
         tell(line)
     start_training(target, suite, training)
     tell(f"started {training.execution_id}")
@@ -150,7 +150,7 @@ def train(
             serve(choice, training.execution_id)
 
 
-def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
+def start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
     found, limits = training.projected, suite.limits
     if found is not None:
         yield "projected: " + ", ".join(
@@ -160,6 +160,11 @@ def _start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]
         yield (
             f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, "
             "the training stops"
+        )
+    if found is not None and (found.seconds or 0) > MOST_HOURS * 3600:
+        yield (
+            f"caution: an execution ends after {MOST_HOURS // 24} days, and the projection is "
+            "longer: --resume goes on then"
         )
     yield (
         f"starting {training.execution_id}: cell {training.cell.label}, at most "

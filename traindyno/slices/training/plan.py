@@ -12,7 +12,6 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.receipt import ReceiptLine
 from traindyno.core.documents.stored import JsonValue, from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.lab_names import EXECUTION_HOURS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.job_terms import JobTerms
 from traindyno.core.s3_keys import SUITES_PREFIX
@@ -20,16 +19,13 @@ from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Settings
-from traindyno.core.suite.suite import Cell, Limits, Suite
+from traindyno.core.suite.suite import MOST_HOURS, Cell, Limits, Suite
 from traindyno.core.verdict.cell_row import CellRow
 
 TRAINING = Format(name="training", version=1)
 MINUTES_BETWEEN_CHECKPOINTS, LEAST_CHECKPOINTS = 10, 10
 # SageMaker's default quota of the longest job; a training goes on in the next one.
 LONGEST_JOB_SECONDS, LEAST_JOB_SECONDS = 5 * 24 * 3600, 60
-# Its limit ends a training with a verdict, a day before Step Functions would end it without one;
-# another execution resumes it.
-MOST_HOURS = EXECUTION_HOURS - 24
 # A job may take this much longer than the projection, and so much more for what a short training
 # hardly notices.
 ROOM, MORE_SECONDS = 1.25, 600

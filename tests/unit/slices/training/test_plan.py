@@ -16,6 +16,7 @@ from tests.unit.suites import script_document, small_document
 from tests.unit.verdict_samples import make_row
 from traindyno.api.execution_state import log_entries
 from traindyno.core.costs.prediction import Prediction
+from traindyno.core.errors import SuiteInvalid
 from traindyno.core.lab_names import EXECUTION_HOURS
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.statistics.estimates import Interval
@@ -23,6 +24,7 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Jobs, Purchase
 from traindyno.core.suite.suite_file import suite_document
+from traindyno.slices.training.client import start_lines
 from traindyno.slices.training.forecast import forecast, read_pace
 from traindyno.slices.training.plan import (
     LONGEST_JOB_SECONDS,
@@ -130,6 +132,25 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
     assert parse_suite(
         {**small_document(), "limits": suite_document(replace(suite, limits=limits))["limits"]}
     )
+
+
+@pytest.mark.parametrize(("days", "is_told"), [(26, False), (28, True)])
+def test_a_training_that_outlasts_its_execution_is_told_before_it_starts(
+    days: int, is_told: bool
+) -> None:
+    suite = parse_suite(small_document())
+    training = Training(
+        training_id="model",
+        execution_id="model",
+        cell=expand_cells(suite)[0],
+        steps=None,
+        projected=Projected(seconds=days * 86_400.0),
+    )
+    lines = [*start_lines(suite, training, "")]
+    assert any("an execution ends after 27 days" in line for line in lines) == is_told
+    limits = {"max_usd": 1, "max_hours": 28 * 24, "max_job_seconds": 60}
+    with pytest.raises(SuiteInvalid, match=r"limits.max_hours: got 672, expected .* at most 648"):
+        parse_suite(small_document(limits=limits))
 
 
 @pytest.mark.parametrize(("amount", "expected"), [(None, Decimal(100)), (Decimal(7), Decimal(7))])
