@@ -31,16 +31,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for group in asked.groups or MODULES:
         tell(f"{command(group)}{' --quick' if asked.quick else ''}")
         is_good &= run_group(
-            group, is_quick=asked.quick, is_resumed=asked.resume, beside=asked.beside
+            group,
+            is_quick=asked.quick,
+            is_resumed=asked.resume,
+            beside=asked.beside,
+            times=asked.times,
         )
     return 0 if is_good else 1
 
 
-def run_group(group: str, *, is_quick: bool, is_resumed: bool, beside: int = 0) -> bool:
+def run_group(
+    group: str, *, is_quick: bool, is_resumed: bool, beside: int = 0, times: int | None = None
+) -> bool:
     """Whether its two sides did equal work and, unless it is quick, its budgets are met."""
     folder = None if is_quick else KEPT / f"{group}-{commit()}"
     kept = Kept(folder=folder, is_resumed=is_resumed)
-    section = measure(group, is_quick=is_quick, kept=kept, beside=beside)
+    section = measure(group, is_quick=is_quick, kept=kept, beside=beside, times=times)
     text = "\n".join(section_lines(section, origin()))
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
@@ -86,6 +92,9 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=0,
         metavar="COUNT",
         help="for aa: busy processes of another program beside it",
+    )
+    parser.add_argument(
+        "--times", type=int, metavar="COUNT", help="for aa: suites of each kind; default: 20"
     )
     read = parser.parse_args(arguments)
     unknown = [group for group in read.groups if group not in MODULES]

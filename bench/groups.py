@@ -44,14 +44,17 @@ def command(group: str) -> str:
     return f"python -m bench {'aa --beside' if group == 'aa_beside' else group}"
 
 
-def measure(group: str, *, is_quick: bool, kept: Kept, beside: int = 0) -> Section:
+def measure(
+    group: str, *, is_quick: bool, kept: Kept, beside: int = 0, times: int | None = None
+) -> Section:
     """``is_quick``: few repetitions, to test that it works; its figures are not meaningful.
 
-    ``beside``: busy processes of another program, for the group ``aa``.
+    For the group ``aa``, ``beside``: busy processes of another program; ``times``: suites.
     """
     module: Callable[..., Section] = import_module(MODULES[group]).measure
     if group in CUT_AT_CASES:
         return module(is_quick=is_quick, kept=kept)
     if group == "aa":
-        return module(is_quick=is_quick, beside=beside)
+        own = {} if times is None else {"times": times}
+        return module(is_quick=is_quick, beside=beside, **own)
     return kept.case(group, Section, lambda: module(is_quick=is_quick))

@@ -13,7 +13,7 @@ from tests.simulations.repetitions import TIMES
 from tests.unit.run_samples import completed_result, known, make_cell
 from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import PASSES
+from traindyno.core.search.run_scatter import PASSES
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.selection import Relation, correct_for_selection
 from traindyno.core.suite.suite import Cell

@@ -21,6 +21,7 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
+from traindyno.core.measurement.stop_rule import steps_that_last
 from traindyno.core.planning.jobs import runs_again, share_jobs
 from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, early_end, pace_of
 from traindyno.core.search.race import contenders_in_job
@@ -28,7 +29,7 @@ from traindyno.core.search.run_scatter import NONE_NEARER, run_scatter
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import STEPS_OF_A_RACE
+from traindyno.core.suite.suite_file import SECONDS_OF_A_RACE, STEPS_OF_A_RACE
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.open_text import none_near
 from traindyno.core.verdict.verdict import Finding, judge
@@ -215,6 +216,7 @@ class _Carried:
 
     def results(self) -> Iterator[RunResult]:
         paces = dict[str, Pace]()
+        of_cells = dict[str, list[Pace]]()
         for place, run in enumerate(self.job.runs):
             cell = self.surface.by_id[run.cell.cell_id]
             if place == 0 and self.job.is_shared:
@@ -226,14 +228,17 @@ class _Carried:
             result, pace = self._run(run, cell, paces if round_of(run) == "1" else {})
             paces |= {run.run_id: pace} if pace else {}
             yield self._in_job(result, place + 1)
-        completed = {
-            run.cell.cell_id: paces[run.run_id] for run in self.job.runs if run.run_id in paces
-        }
-        contenders = contenders_in_job(completed, self.scatter)
-        for run in runs_again(self.job, self.suite):
+            if pace:
+                of_cells[run.cell.cell_id] = [pace]
+        contenders = list[str]()
+        for number, run in enumerate(runs_again(self.job, self.suite)):
+            done, place = divmod(number, len(self.job.runs))
+            if place == 0:
+                contenders = contenders_in_job(of_cells, self.scatter, 1 + done)
             if run.cell.cell_id in contenders:
                 self.bill[RUN_STARTS] += self.conditions.run_start
-                result, _ = self._run(run, self.surface.by_id[run.cell.cell_id], {})
+                result, pace = self._run(run, self.surface.by_id[run.cell.cell_id], {})
+                of_cells[run.cell.cell_id] += [pace] if pace else []
                 yield self._in_job(result, 0)
 
     def _run(
@@ -261,12 +266,17 @@ class _Carried:
             cell, self.source
         )
         level = self.level * exp(deviation)
-        steps = run_steps(self.surface, cell)
-        steps = min(steps, STEPS_OF_A_RACE) if self.suite.search.is_race else steps
-        return [
-            step * level * exp(self.source.gauss(0, self.conditions.step_noise))
-            for _ in range(steps)
-        ]
+
+        def step_times(count: int) -> list[float]:
+            noise = self.conditions.step_noise
+            return [step * level * exp(self.source.gauss(0, noise)) for _ in range(count)]
+
+        if not self.suite.search.is_race:
+            return step_times(run_steps(self.surface, cell))
+        # as training/run/train.py
+        times = step_times(STEPS_OF_A_RACE)
+        own = steps_that_last(SECONDS_OF_A_RACE, times[WARM_UP_STEPS:FIRST_LOOK])
+        return times + step_times(max(0, own - STEPS_OF_A_RACE))
 
     def _ended(self, result: RunResult, bound: Mapping[str, Any]) -> RunResult:
         """As the product reads it from the job's journal."""

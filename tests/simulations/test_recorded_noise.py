@@ -1,8 +1,8 @@
 """Suites of equal cells, and of cells of known ratios, on recorded noise: what they say is true,
 and they say it where there is something to say.
 
-The constants were chosen on the recording of the quiet machine (decision 121); the one of a loaded
-machine tests them. ``make nightly`` plays ten times as many suites, of all ratios.
+The constants were chosen on the recording of the quiet machine (decisions 121 and 131); the
+one of a loaded machine tests them. ``make nightly`` plays ten times as many suites, of all ratios.
 """
 
 import pytest

@@ -10,7 +10,7 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.run_attempts import JobProgress, attempts_of_run
 from traindyno.core.s3_keys import checkpoints_prefix
-from traindyno.core.search.race import PASSES
+from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.runs import run_id_of
 from traindyno.sagemaker.failure_reasons import outcome_of
 from traindyno.store.attempts import AttemptRow
@@ -65,10 +65,12 @@ class SharedRuns:
 
     def attempts_of(self, run_id: str, attempts: Sequence[Attempt]) -> tuple[Attempt, ...]:
         """What the run used of the job's attempts."""
-        cells, ended = {run.cell.cell_id for run in self.job.runs}, self.ended
+        passes = run_scatter(self.job.settings.instance).passes
         again = {
-            run_id_of(cell_id, 1 + number) for cell_id in cells for number in range(1, 1 + PASSES)
-        } & ended
+            run_id_of(run.cell.cell_id, 1 + number)
+            for run in self.job.runs
+            for number in range(1, 1 + passes)
+        } & self.ended
         return attempts_of_run(
             run_id,
             [(attempt, self.journal(attempt.job_name)) for attempt in attempts],

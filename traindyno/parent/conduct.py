@@ -92,9 +92,10 @@ class Race:
             measured_scatter(attempt.host.environment.get(SCATTER_VARIABLE)),
         )
         self._runs = {run.run_id for run in attempt.job.runs}
+        self._firsts = {run.run_id: first for first, run in attempt.job.again}
         self._completed: List[Completed] = []
         self._clocks: Dict[str, QuietClock] = {}
-        for run in attempt.job.runs if self._samples is not None else ():
+        for run in attempt.job.every_run if self._samples is not None else ():
             for end in earlier[run.run_id]:
                 self.add(run, end, str(end.get("job_name")))
 
@@ -110,11 +111,15 @@ class Race:
             quiet = inf if clock is None else clock.longest_seconds
             self._completed.append(Completed(run, steps, float(end["began_at"]), quiet))
 
-    def contenders(self) -> List[str]:
-        """The ids of the runs whose cells run again, each of which was completed."""
-        paces = {each.run.run_id: _pace(each, self._completed[0].steps) for each in self._completed}
-        known = {run_id: pace for run_id, pace in paces.items() if pace}
-        return contenders_in_job(known, self._scatter)
+    def contenders(self, runs: int) -> List[str]:
+        """The ids of the first runs of the cells that run again after so many ``runs``."""
+        paces: Dict[str, List[Pace]] = {}
+        for completed in self._completed:
+            pace = _pace(completed, self._completed[0].steps)
+            run_id = completed.run.run_id
+            if pace:
+                paces.setdefault(self._firsts.get(run_id, run_id), []).append(pace)
+        return contenders_in_job(paces, self._scatter, runs)
 
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin.
@@ -159,13 +164,12 @@ class Race:
             if (pace := _pace(each, steps)) is not None
         }
         by = fastest_of(paces, self._samples)
+        best = pace_of(steps.seconds, steps.samples) if by is None else paces[by]
+        is_overdue = best is not None and quiet_seconds > most_seconds(
+            best, steps.samples, compile_seconds
+        )
         if by is None:
-            own = pace_of(steps.seconds, steps.samples)
-            is_stalled = own is not None and quiet_seconds > most_seconds(
-                own, steps.samples, compile_seconds
-            )
-            return EndVerdict(reason=STALLED) if is_stalled and not _may_pause(run) else None
-        is_overdue = quiet_seconds > most_seconds(paces[by], steps.samples, compile_seconds)
+            return EndVerdict(reason=STALLED) if is_overdue and not _may_pause(run) else None
         overdue_seconds = quiet_seconds if is_overdue else None
         bound = ended_by(
             steps.seconds,
@@ -213,8 +217,10 @@ class Conductor:
         self._attempt = attempt
         self._write = attempt.journal.write
         self._begun = 0
-        runs = [*attempt.job.runs, *(run for _, run in attempt.job.again)]
-        earlier = {run.run_id: list(whole_ends(attempt.host.folder, run.run_id)) for run in runs}
+        earlier = {
+            run.run_id: list(whole_ends(attempt.host.folder, run.run_id))
+            for run in attempt.job.every_run
+        }
         self._ended_earlier = {run_id for run_id, ends in earlier.items() if ends}
         self._ends: Dict[str, Optional[str]] = dict.fromkeys(
             run_id for run_id in earlier if run_id not in self._ended_earlier
@@ -226,17 +232,26 @@ class Conductor:
         warm_up(self._attempt, self._ended_earlier)
         for run in self._attempt.job.runs:
             self._carry(run)
-        if self._attempt.job.again and self.left_because is None:
-            said = self._attempt.peers.first_says(
-                "again", lambda: json.dumps(self._race.contenders())
-            )
-            for first, run in self._attempt.job.again:
-                if first in json.loads(said):
-                    self._carry(run)
+        again = self._attempt.job.again if self.left_because is None else ()
+        contenders: List[str] = []
+        for number, (first, run) in enumerate(again):
+            done, place = divmod(number, len(self._attempt.job.runs))
+            if place == 0:
+                contenders = self._contenders(1 + done)
+            if first in contenders:
+                self._carry(run)
         self._keep_ends()
         self._attempt.peers.barrier("all")
         self._write(PARENT_ENDED, reason=self.left_because)
         self._attempt.peers.leave()
+
+    def _contenders(self, runs: int) -> List[str]:
+        """As the first host says."""
+        said = self._attempt.peers.first_says(
+            "again/{}".format(runs), lambda: json.dumps(self._race.contenders(runs))
+        )
+        found: List[str] = json.loads(said)
+        return found
 
     def _carry(self, run: RunOrder) -> None:
         attempt = self._attempt

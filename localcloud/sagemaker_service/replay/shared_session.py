@@ -184,8 +184,7 @@ def next_session(
     """
     ended = {run.run_id for run in work.runs} - {*job.simulated_runs}
     ended |= {run_id for session in before for run_id in session.ended}
-    not_ended = [run for run in work.runs if run.run_id not in ended]
-    pending = [run for run in not_ended if run.first is None]
+    pending = [run for run in work.runs if run.run_id not in ended and run.first is None]
     skipped = tuple(run.run_id for run in work.runs if run.run_id in ended)
     warm_up_ms = work.warm_up_milliseconds(pending[0]) if pending else 0
     # The name of a run's job draws its steps.
@@ -206,10 +205,15 @@ def next_session(
     )
     spans = [*turns.spans(pending)]
     if all(span.reason for span in spans) and len(spans) == len(pending):
-        contenders = contenders_in_job(turns.paces(), run_scatter(job.instance_type))
-        again = [run for run in not_ended if run.first in contenders]
-        spans += turns.spans(again)
-        pending += again
+        count = sum(run.first is None for run in work.runs)
+        scatter = run_scatter(job.instance_type)
+        contenders: list[str] = []
+        for number, run in enumerate(work.runs[count:]):
+            if number % count == 0:
+                contenders = contenders_in_job(turns.paces(), scatter, 1 + number // count)
+            if run.first in contenders and run.run_id not in ended:
+                spans += turns.spans([run])
+                pending.append(run)
     closed_ms = turns.now_ms
     open_runs = tuple(
         run.run_id for run in pending[sum(span.reason is not None for span in spans) :]
@@ -277,17 +281,17 @@ class _Turns:
             self.completed += [run] if span.has_completed else []
             self.longest_ms = max(self.longest_ms, span.end_ms - now_ms)
 
-    def paces(self) -> dict[str, Pace]:
-        """Of the cells' first runs, where they race."""
-        firsts = [
-            run
-            for run in self.completed
-            if run.first is None and self.work.race_samples is not None
-        ]
-        return {run.run_id: pace for run in firsts if (pace := whole_pace(run)) is not None}
+    def paces(self) -> dict[str, list[Pace]]:
+        """By the cells' first runs, where they race."""
+        found: dict[str, list[Pace]] = {}
+        for run in self.completed if self.work.race_samples is not None else ():
+            if (pace := whole_pace(run)) is not None:
+                found.setdefault(run.first or run.run_id, []).append(pace)
+        return found
 
     def _span(self, begun: Span) -> Span:
-        span = _ended(self.work, begun, self.paces())
+        firsts = {run_id: paces[0] for run_id, paces in self.paces().items()}
+        span = _ended(self.work, begun, firsts)
         if span.end_ms > self.deadline_ms:  # without a reason, the run is left
             end_ms, reason = (
                 max(self.deadline_ms, span.begin_ms),

@@ -4,7 +4,6 @@ alone.
 
 from collections.abc import Iterator
 from decimal import Decimal
-from math import inf
 
 from rich.table import Table
 
@@ -224,12 +223,13 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
 
 def short_script_text(suite: Suite, planned: Plan) -> str | None:
     """Where earlier runs of a script trained for so short a time that they say little."""
-    known = [each.trained_seconds for each in planned.history if each.trained_seconds is not None]
-    if suite.workload.task is not Task.SCRIPT or min(known, default=inf) >= SECONDS_OF_A_RACE:
+    known = (each.trained_seconds for each in planned.history)
+    least = min(filter(None, known), default=SECONDS_OF_A_RACE)
+    if suite.workload.task is not Task.SCRIPT or least >= SECONDS_OF_A_RACE:
         return None
     return (
-        f"an earlier run trained for {seconds_text(min(known))} only: what else the machine did in "
-        f"it decides; let the script do more steps, {SECONDS_OF_A_RACE:g} s of them at least"
+        f"an earlier run trained for {seconds_text(least)} only: what else the machine did in it "
+        f"decides; let the script do more steps, {SECONDS_OF_A_RACE:g} s of them at least"
     )
 
 

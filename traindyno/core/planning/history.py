@@ -45,7 +45,7 @@ class CellHistory:
     """Means over ``run_count`` earlier runs of this cell, converted to this suite's limits.
 
     The overhead is what a job has once, however many runs it carries; 0 where no earlier run shows
-    it. ``trained_seconds``: of all steps of the shortest run that completed.
+    it. ``trained_seconds``: of all steps of the shortest run that completed; 0 if unknown.
     """
 
     cell_id: str
@@ -55,7 +55,7 @@ class CellHistory:
     is_simulated: bool
     overhead_seconds: float = 0.0
     overhead_billable_seconds: float = 0.0
-    trained_seconds: float | None = None
+    trained_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,11 +160,11 @@ def _learn(cell_id: str, past: list[PastRun], suite: Suite) -> CellHistory:
         overhead_billable_seconds=mean_of(time.overhead_billable_seconds for time in times) or 0.0,
         trained_seconds=min(
             (
-                run.steps * run.mean_step_seconds
+                (run.steps or 0) * (run.mean_step_seconds or 0.0)
                 for run in runs
-                if run.outcome is Outcome.COMPLETED and run.steps and run.mean_step_seconds
+                if run.outcome is Outcome.COMPLETED
             ),
-            default=None,
+            default=0.0,
         ),
     )
 

@@ -13,7 +13,7 @@ from traindyno.core.instances.instance_types import (
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
-from traindyno.core.search.race import PASSES
+from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.cells import baseline_cell
@@ -245,6 +245,7 @@ def runs_again(job: Job, suite: Suite) -> tuple[Run, ...]:
         and job.instance_count == likely
     ):
         return ()
+    passes = run_scatter(job.settings.instance).passes
     again = [
         replace(
             run,
@@ -252,7 +253,7 @@ def runs_again(job: Job, suite: Suite) -> tuple[Run, ...]:
             trial=trial,
             block=f"{AGAIN}.{trial - 1}",
         )
-        for trial in range(2, 2 + min(PASSES, suite.measurement.trials - 1))
+        for trial in range(2, 2 + min(passes, suite.measurement.trials - 1))
         for run in (reversed(job.runs) if trial % 2 == 0 else job.runs)
     ]
     return with_seeds(suite, again)

@@ -15,7 +15,8 @@ from traindyno.core.planning.jobs import (
     share_jobs,
     why_alone,
 )
-from traindyno.core.search.race import MOST_CONTENDERS, PASSES
+from traindyno.core.search.race import MOST_CONTENDERS
+from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Cell, Suite
 
@@ -103,7 +104,8 @@ def _first(
 
 def _passes(first: Sequence[Job]) -> int:
     """How often a contender runs in a further job."""
-    return PASSES if any(len(job.runs) > 1 for job in first) else 1
+    scatter = run_scatter(first[0].settings.instance)
+    return scatter.passes if any(len(job.runs) > 1 for job in first) else 1
 
 
 def _further(

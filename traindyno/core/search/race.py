@@ -7,7 +7,8 @@ Runs of one job are on one draw of hosts, so that their differences are those of
 the noise of a run. A cell in another job may also differ by its hosts.
 """
 
-from math import hypot, log
+from math import hypot, log, sqrt
+from statistics import fmean
 from typing import Dict, List, Mapping, NamedTuple, Sequence
 
 from traindyno.core.search.outpaced import Pace
@@ -17,8 +18,8 @@ from traindyno.core.search.run_scatter import RunScatter
 MOST_CONTENDERS = 6
 #: Hosts of two jobs may differ by so many standard deviations.
 HOST_DEVIATIONS = 2.0
-#: Each contender runs again forward and backward: a drift over the job cancels.
-PASSES = 2
+#: Of means of as many runs of two cells: from here on the tests tell them apart.
+TOLD_APART = 4.0
 
 
 class Racer(NamedTuple):
@@ -62,17 +63,26 @@ def pick_contenders(racers: Sequence[Racer], *, within: float) -> List[str]:
     ]
 
 
-def contenders_in_job(paces: Mapping[str, Pace], scatter: RunScatter) -> List[str]:
-    """The ids of the runs whose cells run again in the job itself; ``paces``: of those that
-    completed.
+def contenders_in_job(
+    paces: Mapping[str, Sequence[Pace]], scatter: RunScatter, runs: int = 1
+) -> List[str]:
+    """The ids of the first runs of the cells that run again in the job itself, after so many
+    ``runs`` of each; ``paces``: by these ids, of the runs that completed.
 
-    Where other work may stall runs, a cell is left out if it is behind by its quick steps too.
+    Where other work may stall runs, a cell is left out after one run if it is behind by its quick
+    steps too, and later once the tests tell it apart: it is compared, but runs no more.
     """
-    values = [{run_id: pace.seconds_per_sample for run_id, pace in paces.items()}]
-    if scatter.has_stalls:
-        values.append({run_id: pace.quick_seconds_per_sample for run_id, pace in paces.items()})
-    found: Dict[str, None] = {}
-    for by in values:
-        racers = [Racer(run_id, job="", value=value) for run_id, value in by.items()]
-        found.update(dict.fromkeys(pick_contenders(racers, within=scatter.within())))
-    return list(found)[:MOST_CONTENDERS]
+    if runs > 1 and scatter.has_stalls:
+        levels = {
+            first: fmean([log(pace.seconds_per_sample) for pace in own[:runs]])
+            for first, own in paces.items()
+            if len(own) >= runs
+        }
+        apart = TOLD_APART * scatter.share * sqrt(2 / runs)
+        near = [first for first in levels if levels[first] <= min(levels.values()) + apart]
+        return near if len(near) > 1 else []
+    found: List[str] = []
+    for by in ("seconds_per_sample", "quick_seconds_per_sample")[: 1 + scatter.has_stalls]:
+        racers = [Racer(first, job="", value=getattr(own[0], by)) for first, own in paces.items()]
+        found += pick_contenders(racers, within=scatter.within())
+    return list(dict.fromkeys(found))[:MOST_CONTENDERS]

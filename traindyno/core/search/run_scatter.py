@@ -4,8 +4,9 @@ Runs on Python 3.8 (frozen images), with the standard library only: the parent p
 job judges by it. A few repeats in a row tell little of it, because they share what disturbs them.
 """
 
+from dataclasses import dataclass
 from math import hypot, sqrt
-from typing import NamedTuple, Optional
+from typing import Optional
 
 #: Standard deviations of a single run, as a share of its time.
 ACCELERATORS, CPUS, THIS_MACHINE = 0.01, 0.03, 0.12
@@ -20,46 +21,56 @@ DEVIATIONS = 2.776
 NONE_NEARER, NONE_NEARER_OF_QUALITY = 0.05, 0.1
 #: Where other work stalls runs, one run shows that its cell is behind only by this share.
 BEHIND_IN_ONE_RUN = 1.0
+#: Each contender runs again forward and backward: a drift over the job cancels. Where other work
+#: stalls runs, a job's start takes as long as three of them, and few settle nothing.
+PASSES, PASSES_OF_STALLED = 2, 4
 LOCAL, ACCELERATED = "local.", ("ml.g", "ml.p", "ml.trn", "ml.inf")
 
 
-def scatter_of(
-    instance_type: str, measured: Optional[float] = None, *, has_target: bool = False
-) -> float:
-    """``measured``: of this machine's own types, in place of the assumption.
+@dataclass(frozen=True, order=True)
+class RunScatter:
+    """``share``: the standard deviation of a single run, as a share.
 
-    ``has_target``: of the time or the cost until a quality.
-    """
-    if instance_type.startswith(LOCAL):
-        of_runs = measured or THIS_MACHINE
-    else:
-        of_runs = ACCELERATORS if instance_type.startswith(ACCELERATED) else CPUS
-    return hypot(of_runs, SEEDS) if has_target else of_runs
-
-
-class RunScatter(NamedTuple):
-    """Of one machine.
-
-    ``has_stalls``: other work may hold up its runs, so that a run is behind only if its quick steps
-    are too.
+    ``has_stalls``: other work may hold up runs, so that one is behind only if its quick steps are
+    too. ``nearer``: no cell is said to be as near as this share of the best one, unless a single
+    run of it is further behind than ``within``, which is at so many ``deviations``.
     """
 
     share: float
     has_stalls: bool = False
+    nearer: float = NONE_NEARER
+    deviations: float = DEVIATIONS
 
-    def within(self, nearer: float = NONE_NEARER) -> float:
-        """A cell that was measured once may be as good as the best one, if it is behind it by no
-        more than this share.
+    @property
+    def passes(self) -> int:
+        """How often a contender runs again in one job."""
+        return PASSES_OF_STALLED if self.has_stalls else PASSES
+
+    def within(self, runs: int = 1) -> float:
+        """A cell that was measured once may be as good as the best one, of ``runs``, if it is
+        behind it by no more than this share.
         """
-        of_runs = nearer + DEVIATIONS * sqrt(2.0) * self.share
+        of_runs = self.nearer + self.deviations * self.share * sqrt(1 + 1 / runs)
         return max(of_runs, BEHIND_IN_ONE_RUN) if self.has_stalls else of_runs
+
+
+NO_SCATTER = RunScatter(0.0)
 
 
 def run_scatter(
     instance_type: str, measured: Optional[float] = None, *, has_target: bool = False
 ) -> RunScatter:
-    share = scatter_of(instance_type, measured, has_target=has_target)
-    return RunScatter(share, instance_type.startswith(LOCAL))
+    """``measured``: of this machine's own types, in place of the assumption.
+
+    ``has_target``: of the time or the cost until a quality.
+    """
+    is_local = instance_type.startswith(LOCAL)
+    share = ACCELERATORS if instance_type.startswith(ACCELERATED) else CPUS
+    if is_local:
+        share = measured or THIS_MACHINE
+    if has_target:
+        return RunScatter(hypot(share, SEEDS), is_local, NONE_NEARER_OF_QUALITY)
+    return RunScatter(share, is_local)
 
 
 def measured_scatter(text: object) -> Optional[float]:

@@ -320,7 +320,7 @@ def estimate_of_mean(
         interval=Interval(
             low=exp(found.mean + undecided.low - down),
             high=exp(found.mean + undecided.high + up),
-            confidence=CONFIDENCE,
+            confidence=1 - lower - upper,
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TypeVar
 
@@ -226,6 +226,21 @@ def build_row(
         shift=correction.shift if correction else 0.0,
         scatter=scatter.share if scatter.has_stalls else None,
     )
+    once = mean_of(each.overhead_seconds for each in projections) or 0.0
+    one_run = prediction.seconds if prediction else None
+
+    def known(quantity: Quantity) -> Estimate | None:
+        """No wider than the time of one run allows, as the time itself."""
+        found = estimate(quantity)
+        if found is None or one_run is None or seconds is None or one_run.low <= once:
+            return found
+        ends = [
+            (seconds.mean - once) / (end - once) if quantity in RATES else end / seconds.mean
+            for end in (one_run.low, one_run.high)
+        ]
+        low, high = sorted(found.mean * end for end in ends)
+        return found.within(replace(one_run, low=low, high=high))
+
     return CellRow(
         cell_id=cell.cell_id,
         label=cell.label,
@@ -233,13 +248,13 @@ def build_row(
         instance_count=cell.settings.instance_count,
         outcomes=dict(Counter(each.outcome.value for each in everything)),
         trials=len(measured),
-        samples_per_second=estimate(samples_per_second),
-        tokens_per_second=estimate(tokens_per_second),
-        steps_per_second=estimate(steps_per_second),
+        samples_per_second=known(samples_per_second),
+        tokens_per_second=known(tokens_per_second),
+        steps_per_second=known(steps_per_second),
         seconds=seconds.within(prediction.seconds) if seconds and prediction else seconds,
         usd=usd.within(prediction.usd) if usd and prediction else usd,
-        instance_hours=estimate(projected_instance_hours),
-        billable_seconds=estimate(projected_billable_seconds),
+        instance_hours=known(projected_instance_hours),
+        billable_seconds=known(projected_billable_seconds),
         prediction=prediction,
         usd_per_instance_hour=next((each.price.usd_per_instance_hour for each in everything), None),
         spent_usd=None

@@ -2,7 +2,6 @@
 recommended.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log1p, sqrt
@@ -13,18 +12,11 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.race import Racer, pick_contenders
-from traindyno.core.search.run_scatter import (
-    BEHIND_IN_ONE_RUN,
-    KNOWN_DEGREES,
-    NONE_NEARER,
-    NONE_NEARER_OF_QUALITY,
-    RunScatter,
-)
+from traindyno.core.search.run_scatter import KNOWN_DEGREES, NO_SCATTER, RunScatter
 from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.goal import Goal, QualityTarget
-from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_quality import CellQuality
@@ -156,37 +148,18 @@ def find_contenders(
     return frozenset(pick_contenders(racers, within=within))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsApart:
-    """How far single runs scatter, and what one of them therefore shows of its cell.
-
-    ``scatter``: standard deviation, as a share: what is assumed of the machine, moderated by what
-    the cells that ran again show (Smyth 2004). ``nearer``: no cell is said to be as near as this
-    share of the best one, unless a single run of it is further behind than ``least_behind``.
-    ``has_stalls``: other work may hold up runs.
+def moderate_scatter(rows: Sequence[CellRow], metric: Metric, assumed: RunScatter) -> RunScatter:
+    """What is ``assumed`` of the machine, and what the cells that ran again show (Smyth 2004);
+    ``rows`` are theirs.
     """
-
-    scatter: float
-    nearer: float
-    least_behind: float
-    has_stalls: bool = False
-
-
-def find_apart(
-    rows: Sequence[CellRow], metric: Metric, assumed: RunScatter, *, runs: int
-) -> RunsApart:
-    """``rows``: of the cells that ran again. ``runs``: of the best one."""
     found = [each for row in rows if (each := estimate_of(row, metric))]
     known = [(each.count - 1, each.variation) for each in found if each.variation is not None]
     degrees = KNOWN_DEGREES + sum(count for count, _ in known)
     squares = sum(count * variation**2 for count, variation in known)
-    scatter = sqrt((KNOWN_DEGREES * assumed.share**2 + squares) / degrees)
-    nearer = NONE_NEARER_OF_QUALITY if metric.is_to_target else NONE_NEARER
-    least = nearer + t_quantile(1 - SIGNIFICANCE / 2, degrees) * scatter * sqrt(1 + 1 / runs)
-    if assumed.has_stalls:
-        least = max(least, BEHIND_IN_ONE_RUN)
-    return RunsApart(
-        scatter=scatter, nearer=nearer, least_behind=least, has_stalls=assumed.has_stalls
+    return replace(
+        assumed,
+        share=sqrt((KNOWN_DEGREES * assumed.share**2 + squares) / degrees),
+        deviations=t_quantile(1 - SIGNIFICANCE / 2, degrees),
     )
 
 
@@ -245,8 +218,8 @@ class Evidence:
     #: Those that a race runs again, by their first runs and by the scatter of later ones; empty in
     #: a grid.
     contenders: frozenset[str] = frozenset()
-    #: None in a grid.
-    apart: RunsApart | None = None
+    #: Of single runs; in a grid as it is assumed.
+    scatter: RunScatter = NO_SCATTER
     #: Why cells do unlike work, so that none is compared; None where all do the same.
     unlike: str | None = None
 
@@ -257,25 +230,18 @@ class Evidence:
         return [each for each in self.trials if each.measured and each.cell.cell_id not in known]
 
     @property
-    def shares_jobs(self) -> bool:
-        """Whether a job carried runs of several cells."""
+    def passes(self) -> int:
+        """How often a contender runs in a further job: more than once if a job carried runs of
+        several cells.
+        """
         carried = {
             (result.run.job_id, each.cell.cell_id)
             for each in self.trials
             for result in each.results
             if result.run.job_id is not None
         }
-        return len(carried) > len({job_id for job_id, _ in carried})
-
-    @property
-    def passes(self) -> int:
-        """The most runs of a cell in a round after the first one."""
-        runs = {
-            (round_of(result.run), result.run.block)
-            for each in self.trials
-            for result in each.measured
-        }
-        return max(Counter(number for number, _ in runs if number != "1").values(), default=1)
+        is_shared = len(carried) > len({job_id for job_id, _ in carried})
+        return self.scatter.passes if is_shared else 1
 
     @property
     def samples_per_step(self) -> Mapping[str, int]:
@@ -325,8 +291,8 @@ def gather_evidence(
         if each.measured and each.cell.cell_id not in refused and unlike is None
     ]
     measured = [each for each in trials if each.measured]
-    assumed = max((each.scatter(quantity) for each in measured), default=RunScatter(0.0))
-    within = assumed.within(NONE_NEARER_OF_QUALITY if metric.is_to_target else NONE_NEARER)
+    scatter = max((each.scatter(quantity) for each in measured), default=NO_SCATTER)
+    within = scatter.within()
     contenders = (
         find_contenders(trials, quantity, refused=refused, priors=priors, within=within)
         if suite.search.is_race and unlike is None
@@ -335,17 +301,11 @@ def gather_evidence(
     # A race compares the cells that it has run again or has to, after the first round all; it
     # dropped the others.
     again = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
-    apart = None
-    if suite.search.is_race and again:
+    if suite.search.is_race and any(len(each.measured) > 1 for each in again):
+        ran_again = [row for row, each in zip(rows, trials, strict=True) if each in again]
+        scatter = moderate_scatter(ran_again, metric, scatter)
         leader = min(again, key=lambda each: noise.level(each, quantity))
-        apart = find_apart(
-            [row for row, each in zip(rows, trials, strict=True) if each in again],
-            metric,
-            assumed,
-            runs=len(leader.measured),
-        )
-    if apart is not None and any(len(each.measured) > 1 for each in again):
-        near = noise.level(leader, quantity) + log1p(apart.least_behind)
+        near = noise.level(leader, quantity) + log1p(scatter.within(len(leader.measured)))
         long = {each.cell.cell_id: each.confirmed_mean(quantity) or inf for each in eligible}
         near_long = min(long.values()) + log1p(within)
         eligible = [
@@ -366,7 +326,7 @@ def gather_evidence(
         refused=refused,
         compared=tuple(eligible),
         contenders=contenders,
-        apart=apart,
+        scatter=scatter,
         unlike=unlike.reason if unlike else None,
     )
 

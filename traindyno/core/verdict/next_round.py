@@ -6,15 +6,14 @@ from math import ceil
 
 from traindyno.core.jobs.outcome import OWN_FAILURES
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.race import PASSES
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
+from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.cell_trials import CellTrials, lost_long_runs
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
-from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
+from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_done, looks_of
 
 # A cell is dropped after so many trials without information (no capacity, an image that can't be
 # pulled).
@@ -52,8 +51,7 @@ def is_futile(suite: Suite, verdict: Verdict) -> bool:
     ):  # a further job is another draw of hosts
         return False
     needed = verdict.to_decide.trials
-    has_stalls = verdict.apart is not None and verdict.apart.has_stalls
-    times = MOST_TIMES_OF_STALLED if has_stalls else MOST_TIMES_NEEDED
+    times = MOST_TIMES_OF_STALLED if verdict.scatter.has_stalls else MOST_TIMES_NEEDED
     return needed is None or needed > times * suite.measurement.trials
 
 
@@ -97,10 +95,10 @@ def next_race_trials(
         )
     if untold:
         return tuple(untold)
-    chosen = _choose(suite, evidence)
-    passes = PASSES if evidence.shares_jobs else 1
     return tuple(
-        (each.cell, trial) for each in chosen for trial in left[each.cell.cell_id][:passes]
+        (each.cell, trial)
+        for each in _choose(suite, evidence)
+        for trial in left[each.cell.cell_id][: evidence.passes]
     )
 
 
@@ -115,14 +113,7 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     ]
     if all(len(each.measured) == 1 for each in searched):
         return searched
-    # rounds that ran cells again; a cell that left the race and came back adds none to the planned
-    # ones
-    looks = {
-        (result.run.execution_id, round_of(result.run))
-        for each in searched
-        for result in each.measured[1:]
-    }
-    if len(looks) >= looks_of(suite, evidence):
+    if looks_done(searched) >= looks_of(suite, evidence):
         return []
     verdict = judge_evidence(suite, evidence)
     return [] if is_futile(suite, verdict) else open_cells(verdict, searched)

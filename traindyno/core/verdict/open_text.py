@@ -9,7 +9,7 @@ from math import expm1
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.verdict import Finding, Verdict, left_behind
+from traindyno.core.verdict.verdict import Finding, Verdict
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")
@@ -101,23 +101,30 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
 def none_near(verdict: Verdict) -> str | None:
     """Why a race compared no other cell; None if it has dropped and outpaced none."""
     has_ended = any(row.outpaced and not row.trials for row in verdict.rows)
-    if verdict.apart is None or not (verdict.dropped or has_ended):
+    if not (verdict.dropped or has_ended):
         return None
-    if verdict.dropped and not left_behind(verdict.rows, verdict.dropped):
+    if verdict.dropped and not _left_behind(verdict):
         return "only it was measured again, and trials of the others failed"
-    return f"no other cell was within {share_text(verdict.apart.nearer, digits=0)} of it"
+    return f"no other cell was within {share_text(verdict.scatter.nearer, digits=0)} of it"
+
+
+def _left_behind(verdict: Verdict) -> list[float]:
+    """By which shares the cells are behind that a race dropped after one run, as the table shows
+    them, sorted.
+    """
+    failed = {row.cell_id for row in verdict.rows if row.failed}
+    return sorted(1 / ratio - 1 for name, ratio in verdict.dropped.items() if name not in failed)
 
 
 def describe_search(verdict: Verdict) -> Iterator[str]:
-    if behind := left_behind(verdict.rows, verdict.dropped):
+    if behind := _left_behind(verdict):
         word = "slower" if verdict.metric.is_time else "dearer"
-        scatter = verdict.apart.scatter if verdict.apart else None
-        known = None if scatter is None else share_text(scatter, digits=0 if scatter >= 0.01 else 1)
-        by = "" if known is None else f" (single runs scatter by about {known})"
+        scatter = verdict.scatter.share
+        by = share_text(scatter, digits=0 if scatter >= 0.01 else 1)
         runs = "its one run" if len(behind) == 1 else "one run each"
         yield (
             f"{_cells(behind)} dropped: in {runs}, measured {_ends(behind)} {word} than the "
-            f"recommended cell{by}."
+            f"recommended cell (single runs scatter by about {by})."
         )
     if least := sorted(
         row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None

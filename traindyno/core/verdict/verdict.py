@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
-from math import exp, inf
+from math import exp
 from typing import Any
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
@@ -12,18 +12,20 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.run_scatter import NO_SCATTER, RunScatter
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.statistics.selection import Relation, correct_for_selection
+from traindyno.core.statistics.selection import Correction, Relation, correct_for_selection
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials
 from traindyno.core.verdict.confounds import Confound, find_confound, threads_of
-from traindyno.core.verdict.evidence import Evidence, RunsApart, gather_evidence
+from traindyno.core.verdict.evidence import Evidence, gather_evidence
 from traindyno.core.verdict.goal_metric import (
     Metric,
     Sensitivity,
@@ -38,6 +40,9 @@ VERDICT = Format(name="verdict", version=1)
 # Where other work may stall runs, their noise is none that the tests know: recorded runs of equal
 # cells keep to 1 % by it.
 SIGNIFICANCE_OF_STALLED_RUNS = 0.01
+# There the first look has this share of it, because a further job's start takes as long as three
+# runs.
+SHARE_OF_FIRST_LOOK = 0.7
 # One trial has no spread.
 LEAST_COMPARED = 2
 
@@ -127,8 +132,8 @@ class Verdict:
     missing: MissingRuns
     #: Cell id → recommended ÷ it, of cells that a race left out after one run.
     dropped: Mapping[str, float]
-    #: What single runs show; None in a grid.
-    apart: RunsApart | None = None
+    #: Of single runs.
+    scatter: RunScatter = NO_SCATTER
     #: That of all looks together.
     level: float = SIGNIFICANCE
 
@@ -196,11 +201,15 @@ def judge_evidence(
         missing = replace(missing, baseline=baseline)
     costs = [row.spent_usd for row in rows if row.outcomes]
     compared = evidence.compared
-    # each look's share, without regard to what looks share with each other (Bonferroni)
     quantity = quantity_of(metric, suite.goal.target)
-    has_stalls = any(each.scatter(quantity).has_stalls for each in compared)
-    level = SIGNIFICANCE_OF_STALLED_RUNS if has_stalls else SIGNIFICANCE
-    significance = level / looks_of(suite, evidence)
+    # each look's share, without regard to what looks share with each other (Bonferroni)
+    level, looks = SIGNIFICANCE, looks_of(suite, evidence)
+    significance = level / looks
+    if evidence.scatter.has_stalls:
+        level = SIGNIFICANCE_OF_STALLED_RUNS
+        further = (1 - SHARE_OF_FIRST_LOOK) / max(1, looks - 1)
+        share = SHARE_OF_FIRST_LOOK if looks_done(compared) <= 1 else further
+        significance = level * (share if looks > 1 else 1.0)
     found = recommend(
         compared, quantity, noise, tolerance=suite.tolerance, significance=significance
     )
@@ -219,6 +228,16 @@ def judge_evidence(
         beaten = [
             by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN
         ]
+        # the cells of a pair have intervals of one level
+        tail = significance / 2
+        of_rival = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
+        rivals = {rival.cell_id for rival in found.rivals}
+        rows = tuple(
+            build_row(each, noise, suite.goal.target, of_rival)
+            if each.cell.cell_id in rivals
+            else by_id[each.cell.cell_id]
+            for each in evidence.trials
+        )
     return Verdict(
         suite_name=suite.name,
         goal=suite.goal,
@@ -226,9 +245,7 @@ def judge_evidence(
         examples=suite.workload.examples,
         tolerance=suite.tolerance,
         significance=significance,
-        finding=_find(rows, found, evidence, dropped)
-        if evidence.unlike is None
-        else Finding.UNLIKE_WORK,
+        finding=_find(rows, found, evidence) if evidence.unlike is None else Finding.UNLIKE_WORK,
         recommended=found.best.cell.cell_id if found else None,
         expected=expected,
         rivals=found.rivals if found else (),
@@ -252,7 +269,7 @@ def judge_evidence(
         ),
         missing=missing,
         dropped=dropped,
-        apart=evidence.apart,
+        scatter=evidence.scatter,
         level=level,
     )
 
@@ -275,11 +292,18 @@ def looks_of(suite: Suite, evidence: Evidence) -> int:
     )
 
 
+def looks_done(trials: Sequence[CellTrials]) -> int:
+    """Rounds that ran cells again; a cell that left the race and came back adds none to the planned
+    ones.
+    """
+    again = [result.run for each in trials for result in each.measured[1:]]
+    return len({(run.execution_id, round_of(run)) for run in again})
+
+
 def _find(
     rows: Sequence[CellRow],
     found: Recommendation | None,
     evidence: Evidence,
-    dropped: Mapping[str, float],
 ) -> Finding:
     if found is None:
         return (
@@ -289,8 +313,9 @@ def _find(
     compared = [found.best.cell.cell_id, *(rival.cell_id for rival in found.rivals)]
     relations = {rival.relation for rival in found.rivals}
     if not relations:
-        is_far = evidence.apart is None or are_far(evidence.apart, rows, dropped)
-        return Finding.ONLY_ONE if is_far else Finding.TOO_FEW_TRIALS
+        ended = [row for row in rows if row.outpaced and not row.trials]
+        are_known = all(row.least_behind is not None for row in ended)
+        return Finding.ONLY_ONE if are_known else Finding.TOO_FEW_TRIALS
     if Relation.UNKNOWN in relations:
         known = [by_id[cell_id] for cell_id in compared]
         if evidence.metric.is_to_target and any(
@@ -305,23 +330,6 @@ def _find(
     if Relation.OPEN in relations:
         return Finding.UNDECIDED
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
-
-
-def left_behind(rows: Sequence[CellRow], dropped: Mapping[str, float]) -> list[float]:
-    """By which shares the cells are behind that a race ``dropped`` after one run, as the table
-    shows them, sorted.
-    """
-    failed = {row.cell_id for row in rows if row.failed}
-    return sorted(1 / ratio - 1 for cell_id, ratio in dropped.items() if cell_id not in failed)
-
-
-def are_far(apart: RunsApart, rows: Sequence[CellRow], dropped: Mapping[str, float]) -> bool:
-    """Whether single runs show that none of the cells that ran once is near the best one."""
-    ended = [row.least_behind or 0.0 for row in rows if row.outpaced and not row.trials]
-    behind = left_behind(rows, dropped)
-    return (
-        min(behind, default=inf) >= apart.least_behind and min(ended, default=inf) >= apart.nearer
-    )
 
 
 def _ratios_of_dropped(

@@ -14,12 +14,7 @@ from traindyno.core.search.race import (
     contenders_in_job,
     pick_contenders,
 )
-from traindyno.core.search.run_scatter import (
-    NONE_NEARER_OF_QUALITY,
-    RunScatter,
-    run_scatter,
-    scatter_of,
-)
+from traindyno.core.search.run_scatter import run_scatter
 
 GPU, GPU_TYPE = run_scatter("ml.p4d.24xlarge"), "ml.p4d.24xlarge"
 
@@ -28,8 +23,8 @@ def racer(cell_id: str, value: float, job: str = "j", hosts: float = 0.02) -> Ra
     return Racer(cell_id=cell_id, job=job, value=value, host_deviation=hosts)
 
 
-def paces(**seconds: list[float]) -> dict[str, Pace]:
-    return {name: known(pace_of([1.0, 1.0, *each], 1)) for name, each in seconds.items()}
+def paces(**seconds: list[float]) -> dict[str, list[Pace]]:
+    return {name: [known(pace_of([1.0, 1.0, *each], 1))] for name, each in seconds.items()}
 
 
 @pytest.mark.parametrize(
@@ -46,14 +41,29 @@ def test_contenders_are_as_near_as_single_runs_of_their_machine_scatter(
 
 
 def test_the_margin_is_wider_where_seeds_count() -> None:
-    scatter = RunScatter(scatter_of(GPU_TYPE, has_target=True))
-    assert scatter.within(NONE_NEARER_OF_QUALITY) == pytest.approx(0.416, abs=0.001)
+    scatter = run_scatter(GPU_TYPE, has_target=True)
+    assert scatter.within() == pytest.approx(0.416, abs=0.001)
 
 
 def test_a_run_that_other_work_stalled_runs_again_on_this_machine_only() -> None:
     found = paces(best=[1.0] * 20, stalled=[1.0] * 10 + [9.0] * 10, slow=[5.0] * 20)
     assert contenders_in_job(found, run_scatter("local.cpu")) == ["best", "stalled"]
     assert contenders_in_job(found, GPU) == ["best"]
+
+
+@pytest.mark.parametrize(("runs", "share"), [(2, 0.62), (3, 0.48), (4, 0.40)])
+def test_a_cell_of_this_machine_runs_until_the_tests_would_tell_it_apart(
+    runs: int, share: float
+) -> None:
+    # e^(4 × 0.12 × √(2 ÷ 2)) = 1.616, e^(0.48 × √(2 ÷ 3)) = 1.480, e^(0.48 × √(2 ÷ 4)) = 1.404
+    level = {"best": 1.0, "near": 0.99 * (1 + share), "far": 1.01 * (1 + share)}
+    once = paces(**{name: [each] * 20 for name, each in level.items()})
+    again = {name: own * runs for name, own in once.items()}
+    local = run_scatter("local.cpu")
+    assert contenders_in_job(again, local, runs) == ["best", "near"]
+    assert contenders_in_job({**again, **once}, local, runs) == []
+    assert contenders_in_job({**again, "near": again["far"]}, local, runs) == []
+    assert contenders_in_job(again, GPU, runs) == contenders_in_job(once, GPU)
 
 
 def test_a_job_may_have_had_slow_hosts_but_not_by_any_amount() -> None:

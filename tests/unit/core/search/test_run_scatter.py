@@ -12,7 +12,7 @@ from traindyno.core.search.run_scatter import (
     SEEDS,
     THIS_MACHINE,
     measured_scatter,
-    scatter_of,
+    run_scatter,
 )
 from traindyno.core.step_log.line import SCATTER, SCATTER_VARIABLE
 
@@ -20,16 +20,16 @@ from traindyno.core.step_log.line import SCATTER, SCATTER_VARIABLE
 def test_each_type_of_the_catalogue_has_the_scatter_of_its_kind() -> None:
     for name, kind in instance_types().items():
         of_aws = ACCELERATORS if kind.has_accelerator else CPUS
-        assert scatter_of(name) == (THIS_MACHINE if kind.is_local else of_aws), name
+        assert run_scatter(name).share == (THIS_MACHINE if kind.is_local else of_aws), name
 
 
 def test_a_measurement_replaces_the_assumption_of_this_machine_only() -> None:
-    assert scatter_of("local.cpu", 0.02) == 0.02
-    assert scatter_of("ml.g5.xlarge", 0.02) == ACCELERATORS
+    assert run_scatter("local.cpu", 0.02).share == 0.02
+    assert run_scatter("ml.g5.xlarge", 0.02).share == ACCELERATORS
 
 
 def test_seeds_add_to_the_scatter_of_a_quality() -> None:
-    assert scatter_of("ml.c7i.large", has_target=True) == hypot(CPUS, SEEDS)
+    assert run_scatter("ml.c7i.large", has_target=True).share == hypot(CPUS, SEEDS)
 
 
 @pytest.mark.parametrize(

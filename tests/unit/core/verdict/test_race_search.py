@@ -284,8 +284,8 @@ def test_what_was_measured_of_this_machine_replaces_the_assumption(
         for each in results
         for log in [known(each.environment)]
     ]
-    apart = known(judge(suite, expand_cells(suite), logged).apart)
-    assert least < apart.scatter < most
+    scatter = judge(suite, expand_cells(suite), logged).scatter.share
+    assert least < scatter < most
 
 
 def test_a_cell_that_was_outpaced_by_an_unknown_share_is_not_said_to_be_far() -> None:
@@ -365,3 +365,20 @@ def test_the_looks_after_further_jobs_share_the_significance_and_a_grid_has_one(
     assert found.significance == pytest.approx(0.05 / looks)
     grid = replace(suite, search=Search.GRID)
     assert judge(grid, expand_cells(grid), results).significance == 0.05
+
+
+@pytest.mark.parametrize(
+    ("trials", "rounds", "significance"),
+    [(9, 1, 0.007), (9, 2, 0.003), (13, 2, 0.0015), (3, 1, 0.01)],
+)
+def test_the_first_look_at_runs_of_this_machine_has_most_of_the_significance(
+    trials: int, rounds: int, significance: float
+) -> None:
+    suite = replace(suite_of(trials), training={"instance": "local.cpu"})
+    seconds = {1: 1.0, 2: 1.3}
+    results = first_round(suite, seconds)
+    for trial in range(2, 2 + 2 * rounds, 2):
+        results = rerun(suite, results, seconds, trial, trial + 1)
+    found = judge(suite, expand_cells(suite), results)
+    assert found.significance == pytest.approx(significance)
+    assert found.level == 0.01
