@@ -103,6 +103,7 @@ def mutants(draw: st.DrawFn) -> Any:
     return suite
 
 
+@pytest.mark.timeout(3000)  # 3,000 suites in make nightly
 def test_a_mutated_suite_ends_without_a_traceback(folder: Path) -> None:
     accepted = 0
 
