@@ -10,7 +10,14 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import measured_attempt
 from traindyno.core.costs.quantity_text import apportion, place_text, to_cents
 from traindyno.core.jobs.attempt import UNBILLED_PHASES, Attempt
-from traindyno.core.measurement.run_phases import OTHER, TRAINING, phase_parts, script_phases
+from traindyno.core.measurement.run_phases import (
+    JOB_END,
+    JOB_START,
+    TRAINING,
+    divide,
+    phase_parts,
+    script_phases,
+)
 from traindyno.core.measurement.run_result import PreparationResult, RunResult
 
 RUNNING = "running"
@@ -18,7 +25,7 @@ RUNNING = "running"
 # slightly.
 CLOCK_SECONDS = 2.0
 #: Of a shared job: before its first run, after its last one, and between them.
-JOB_START, JOB_END, BETWEEN_RUNS = "job_start", "job_end", "between_runs"
+BETWEEN_RUNS = "between_runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,28 +182,26 @@ def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[st
             seconds[name] = value
         else:
             fitted = {phase: spent * min(1.0, value / logged) for phase, spent in script.items()}
-            seconds |= {**fitted, **_split_other(max(0.0, value - logged), attempt)}
+            parts = _parts_of_job(attempt, run_phases)
+            seconds |= {**fitted, **divide(max(0.0, value - logged), parts)}
     return seconds
 
 
-def _split_other(seconds: float, attempt: Attempt) -> dict[str, float]:
-    """Of training time in no logged phase: the run's parts of what its job did for no single run;
-    the rest is ``other``.
-    """
-    share, found = attempt.share, dict[str, float]()
-    if share is not None and share.place:
-        beside = phase_parts(attempt)
-        start = share.start_seconds / share.runs
-        end = share.end_seconds / share.runs
-        parts = {
-            JOB_START: start - beside.get("downloading", 0.0),
-            JOB_END: end - beside.get("uploading", 0.0) - beside.get("stopping", 0.0),
-            BETWEEN_RUNS: (attempt.training_seconds or 0.0) - share.own_seconds - start - end,
-        }
-        for name, part in parts.items():
-            found[name] = min(seconds, max(0.0, part))
-            seconds -= found[name]
-    return {**found, OTHER: seconds}
+def _parts_of_job(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:
+    """Of a shared job, the run's parts of what it did for no single run."""
+    share = attempt.share
+    if share is None:
+        return {name: run_phases[name] for name in (JOB_START, JOB_END) if name in run_phases}
+    if not share.place:
+        return {}
+    beside = phase_parts(attempt)
+    start = share.start_seconds / share.runs
+    end = share.end_seconds / share.runs
+    return {
+        JOB_START: start - beside.get("downloading", 0.0),
+        JOB_END: end - beside.get("uploading", 0.0) - beside.get("stopping", 0.0),
+        BETWEEN_RUNS: (attempt.training_seconds or 0.0) - share.own_seconds - start - end,
+    }
 
 
 def _by_phase(line: ReceiptLine, usd: Decimal) -> dict[str, Decimal]:

@@ -52,6 +52,8 @@ def wall_seconds(table: StepTable) -> float:
 
 FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
 EARLIER_STEPS, REPEATED_STEPS = "earlier_steps", "repeated_steps"
+# Of the training time: until the program's first phase, and after a shared job's last run
+JOB_START, JOB_END = "job_start", "job_end"
 TRAINING, INTERRUPTED = JobPhaseName.TRAINING.value, JobPhaseName.INTERRUPTED.value
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
 AFTER_TRAINING = ("uploading",)
@@ -71,8 +73,10 @@ def measure_phases(
 
     Service phases are those of a job of this run alone, summed over attempts. Script phases are
     those of the lowest rank in the measured session; training time that is in no logged phase is
-    ``other``. ``others``: the other sessions of the measured job, whose steps are ``earlier_steps``
-    if their work was kept, else ``repeated_steps``.
+    the start and the end of the measured job, and for the rest ``other``.
+
+    ``others``: the other sessions of the measured job, whose steps are ``earlier_steps`` if their
+    work was kept, else ``repeated_steps``.
     """
     service: dict[str, float] = {}
     for attempt in attempts:
@@ -81,10 +85,42 @@ def measure_phases(
     for each in others:
         _add(script, _seconds_of_interrupted(each))
     training = service.pop(TRAINING, None)
-    other = {} if training is None else {OTHER: max(0.0, training - sum(script.values()))}
+    start, other = dict[str, float](), dict[str, float]()
+    if training is not None:
+        measured = next(
+            (each for each in attempts if session and each.job_name == session.job_name), None
+        )
+        parts = job_parts(measured, session) if measured and session else {}
+        other = divide(max(0.0, training - sum(script.values())), parts)
+        start = {JOB_START: other.pop(JOB_START)} if JOB_START in other else {}
     before = {name: service.pop(name) for name in BEFORE_TRAINING if name in service}
     after = {name: service.pop(name) for name in AFTER_TRAINING if name in service}
-    return {**before, **service, **script, **other, **after}
+    return {**before, **service, **start, **script, **other, **after}
+
+
+def job_parts(attempt: Attempt, session: Session) -> dict[str, float]:
+    """What the job did of its training time before the session's first phase: the container, the
+    toolkit, packages; of a shared job, its parent and its warm-up run, and its end.
+    """
+    share, phases = attempt.share, phases_alone(attempt)
+    if share is not None:
+        return {
+            JOB_START: share.start_seconds - phases.get("downloading", 0.0),
+            JOB_END: share.end_seconds - phases.get("uploading", 0.0) - phases.get("stopping", 0.0),
+        }
+    if attempt.started_at is None:
+        return {}
+    return {JOB_START: session.first_logged - attempt.started_at}
+
+
+def divide(seconds: float, parts: Mapping[str, float]) -> dict[str, float]:
+    """Time in no logged phase: its parts, as far as it goes, and the rest as ``other``."""
+    found = dict[str, float]()
+    for name, part in parts.items():
+        if part > 0 and seconds > 0:
+            found[name] = min(seconds, part)
+            seconds -= found[name]
+    return {**found, OTHER: seconds}
 
 
 def phases_alone(attempt: Attempt) -> Mapping[str, float]:
@@ -121,7 +157,9 @@ def phase_parts(attempt: Attempt) -> Mapping[str, float]:
 def script_phases(phases: Mapping[str, float]) -> dict[str, float]:
     """Phases recorded in the step log."""
     return {
-        name: seconds for name, seconds in phases.items() if name not in (*SERVICE_PHASES, OTHER)
+        name: seconds
+        for name, seconds in phases.items()
+        if name not in (*SERVICE_PHASES, JOB_START, JOB_END, OTHER)
     }
 
 

@@ -24,6 +24,7 @@ COLOR_OF_PHASE = {
     "waiting": "phase-wait",
     "starting": "phase-start",
     "downloading": "phase-start-2",
+    "job_start": "phase-launch",
     "launch": "phase-launch",
     "import": "phase-import",
     "fork": "phase-import",
@@ -36,12 +37,19 @@ COLOR_OF_PHASE = {
     "evaluate": "phase-evaluate",
     "save": "phase-save",
     "teardown": "phase-save-2",
+    "job_end": "phase-save-2",
     "other": "phase-other",
     "uploading": "phase-save-2",
     "interrupted": "phase-wait",
     "stopping": "phase-wait",
 }
 OTHER_COLOR = "phase-other"
+PHASE_TEXTS = {
+    "first_step": "first step",
+    "warmup": "warm-up",
+    "job_start": "start of the job",
+    "job_end": "end of the job",
+}
 
 
 def draw_phases(rows: Sequence[tuple[str, Mapping[str, float]]], *, title: str) -> Markup:
@@ -85,7 +93,7 @@ def phase_order(phase: str) -> int:
 
 
 def phase_text(phase: str) -> str:
-    return {"first_step": "first step", "warmup": "warm-up"}.get(phase, phase)
+    return PHASE_TEXTS.get(phase, phase)
 
 
 def _bar(label: str, phases: Mapping[str, float], scale: Scale, top: float) -> Markup:

@@ -197,12 +197,13 @@ def test_a_preparation_is_a_line_of_its_own_on_one_instance() -> None:
     attempt = make_attempt(
         billable_seconds=140.0, phase_seconds={"downloading": 20.0, "training": 120.0}
     )
-    result = replace(prepared(140.0), attempts=(attempt,), phases_seconds={"tokenise": 90.0})
+    phases = {"job_start": 12.0, "tokenise": 90.0}
+    result = replace(prepared(140.0), attempts=(attempt,), phases_seconds=phases)
     (line,) = write_receipt([result]).lines
     assert (line.instance, line.instance_count, line.usd) == ("ml.m5.xlarge", 1, Decimal("1.40"))
     # the log's 90 s of the 120 s of training
     seconds = {phase.name: phase.seconds for phase in line.phases}
-    assert seconds == {"downloading": 20.0, "tokenise": 90.0, "other": 30.0}
+    assert seconds == {"downloading": 20.0, "tokenise": 90.0, "job_start": 12.0, "other": 18.0}
 
 
 def test_a_job_that_still_runs_and_one_without_an_outcome_say_so() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.run_samples import make_attempt
 from tests.unit.step_log_samples import START, file_name, log_lines
+from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.measurement.run_phases import divide_steps, measure_phases
 from traindyno.core.step_log.line import IN_BACKGROUND, phase_line
 from traindyno.core.step_log.reader import read_step_log
@@ -46,6 +47,21 @@ def test_each_second_is_in_one_phase() -> None:
     # the service calls 100 s training
     assert found["other"] == pytest.approx(100 - 17)
     assert (found["starting"], found["uploading"]) == (60, 20)
+
+
+def test_what_a_job_does_before_and_after_the_program_has_its_name() -> None:
+    """The job's training begins 43 s before the log's first phase. In a shared job the run has the
+    job's start and end as if it were alone in it: downloads and uploads are beside the training.
+    """
+    own = phases_of(warmup_steps=2, job_name="job-a1", started_at=START - 46)
+    assert [*own][2:4] == ["job_start", "load"]
+    assert (own["job_start"], own["other"]) == (43, 100 - 17 - 43)
+    share = RunShare(own_seconds=25, start_seconds=60, end_seconds=29, place=1, runs=3)
+    shared = phases_of(warmup_steps=2, job_name="job-a1", share=share)
+    assert (shared["job_start"], shared["job_end"]) == (60 - 20, 29 - 20)
+    assert shared["other"] == pytest.approx(25 - 17)
+    late = phases_of(warmup_steps=2, job_name="job-a1", started_at=START + 1)
+    assert "job_start" not in late
 
 
 @pytest.mark.parametrize(
