@@ -536,14 +536,14 @@ def test_all_problems_are_named_at_once_those_of_content_too() -> None:
     assert {problem.split(": ")[0] for problem in problems(document)} == content
 
 
-FORM = {
+BROKEN_FORM = {
     "trainig": ({"trainig": {"strategy": "ddp"}}, "trainig"),
     "precison": ({"training": {"precison": "bf16"}}, "training.precison"),
     "trails": ({"measurement": {"trails": 2}}, "measurement.trails"),
     "goal": ({"goal": "quickest"}, "goal"),
     "workers": ({"matrix": {"loader_workers": [1, "two"]}}, "matrix.loader_workers[1]"),
 }
-CONTENT = {
+BROKEN_CONTENT = {
     "max_usd": ({"limits": {"max_usd": -1}}, "limits.max_usd"),
     "max_steps": ({"measurement": {"max_steps": 0}}, "measurement.max_steps"),
     "batch": ({"training": {"batch_size_per_device": 0}}, "training.batch_size_per_device"),
@@ -551,21 +551,21 @@ CONTENT = {
 }
 
 
-@pytest.mark.parametrize("form", FORM)
-@pytest.mark.parametrize("content", CONTENT)
+@pytest.mark.parametrize("form", BROKEN_FORM)
+@pytest.mark.parametrize("content", BROKEN_CONTENT)
 def test_a_problem_of_form_hides_none_of_content_and_makes_none(form: str, content: str) -> None:
     document = small_document()
-    for changes, _ in (FORM[form], CONTENT[content]):
+    for changes, _ in (BROKEN_FORM[form], BROKEN_CONTENT[content]):
         for section, values in changes.items():
             old = document.get(section)
             document[section] = {**old, **values} if isinstance(old, dict) else values
     found = {problem.split(": ")[0] for problem in problems(document)}
-    assert found >= {FORM[form][1], CONTENT[content][1]}
+    assert found >= {BROKEN_FORM[form][1], BROKEN_CONTENT[content][1]}
     alone = small_document()
-    for section, values in FORM[form][0].items():
+    for section, values in BROKEN_FORM[form][0].items():
         old = alone.get(section)
         alone[section] = {**old, **values} if isinstance(old, dict) else values
-    assert {problem.split(": ")[0] for problem in problems(alone)} == {FORM[form][1]}
+    assert {problem.split(": ")[0] for problem in problems(alone)} == {BROKEN_FORM[form][1]}
 
 
 def without_search(**changes: Any) -> dict[str, Any]:
