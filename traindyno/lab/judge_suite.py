@@ -29,11 +29,13 @@ def judge_suite(
     bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
     for keep in KEPT:
         keep(bucket, execution_id)
-    executions.judge(execution_id, judgement_of(report.verdict))
+    executions.judge(execution_id, judgement_of(report))
     return report.verdict
 
 
-def judgement_of(verdict: Verdict) -> Judgement:
+def judgement_of(report: Report) -> Judgement:
+    """Of the execution's own runs; one that continues another has that one's results too."""
+    verdict, execution_id = report.verdict, report.execution_id
     return Judgement(
         finding=verdict.finding.value,
         headline=describe_verdict(verdict).headline,

@@ -260,7 +260,7 @@ def stop(
         ExecutionFailed, ReportMissing
     ):  # it measured nothing, or Step Functions is still ending it
         report = read_report(target, target.describe(execution))
-        target.services.executions.judge(execution, judgement_of(report.report.verdict))
+        target.services.executions.judge(execution, judgement_of(report.report))
         show_report(report, OutputFormat.TABLE, folder)
 
 
