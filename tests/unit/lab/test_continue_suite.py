@@ -119,7 +119,8 @@ def test_wherever_an_execution_was_stopped_each_run_is_measured_and_paid_once(ki
             assert [row.outcomes for row in verdict.rows] == [row.outcomes for row in expected.rows]
             row = lab.executions.find(NEXT)
             assert row is not None
-            assert row.run_count == len(own)
+            assert row.judgement is not None
+            assert row.run_count == row.judgement.run_count == len(own)
         seconds = START_SECONDS * len(lab.jobs.jobs) + OWN_SECONDS * len(results)
         paid = load_receipt(replace(ENDED, execution_id=NEXT), services=lab.services).receipt
         exact = sum((line.exact_usd or Decimal(0) for line in paid.lines), Decimal(0))
