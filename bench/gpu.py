@@ -3,6 +3,7 @@
 from bench.equal_work import LOSS_DIFFERENCE_ON_A_GPU, equal_work_figures
 from bench.figures import Figure, Section, Spread, spread
 from bench.gpu_cases import GPT_J_LEAST_BYTES, full_size_cases, gpt_j_case
+from bench.gpu_memory import memory_figures
 from bench.groups import TITLES, command
 from bench.kept import Kept
 from bench.race_case import RaceCase, RaceResult
@@ -16,6 +17,11 @@ NOTE = (
     "forward pass's, counted on the model) ÷ the device's dense bf16 peak. Memory is the "
     "allocator's peak. The losses of the first ten steps are compared in single precision; the "
     "benchmark fails if they differ."
+)
+
+MEMORY_NOTE = (
+    "Memory of a model: the estimate of `plan`, and what CUDA's allocator had allocated and "
+    "reserved in six steps; unknown where the steps don't fit."
 )
 
 
@@ -41,6 +47,8 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             f"GPT-J 6B needs more than {GPT_J_LEAST_BYTES / 2**30:.0f} GiB of device memory to be "
             "trained."
         )
+    figures += [] if is_quick else memory_figures()
+    notes.append(MEMORY_NOTE)
     return Section(
         title=TITLES["gpu"], command=command("gpu"), figures=tuple(figures), notes=tuple(notes)
     )

@@ -51,6 +51,53 @@ GPT_J = FullSize(
 GPT_J_LEAST_BYTES = 16 * 6_050_882_784
 
 
+LLAMA = {"model_type": "llama", "vocab_size": 128_256, "max_position_embeddings": 8192}
+#: What of the state in single precision fits into 80 GB, and 8B into 141.
+MEMORY_CASES: Mapping[str, tuple[FullSize, Mapping[str, Any]]] = {
+    "GPT-2 124M": (MODELS[0], {}),
+    "Llama 1B": (
+        FullSize(
+            name="Llama 1B",
+            task="causal-lm",
+            config={
+                **LLAMA,
+                "hidden_size": 2048,
+                "intermediate_size": 8192,
+                "num_hidden_layers": 16,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 8,
+                "tie_word_embeddings": True,
+            },
+            length=2048,
+            batch=4,
+        ),
+        {},
+    ),
+    "Llama 8B": (
+        FullSize(
+            name="Llama 8B",
+            task="causal-lm",
+            config={
+                **LLAMA,
+                "hidden_size": 4096,
+                "intermediate_size": 14_336,
+                "num_hidden_layers": 32,
+                "num_attention_heads": 32,
+                "num_key_value_heads": 8,
+            },
+            length=2048,
+            batch=1,
+        ),
+        {"activation_checkpointing": True},
+    ),
+}
+
+
+def memory_case(name: str) -> RaceCase:
+    model, settings = MEMORY_CASES[name]
+    return _case(model, settings, is_quick=True, with_theirs=False)
+
+
 def full_size_cases(models: tuple[FullSize, ...] = MODELS, *, is_quick: bool) -> Iterator[RaceCase]:
     for compiler in Compiler:
         for model in models:

@@ -73,6 +73,9 @@ class Answer:
         return json.loads(self.output)
 
 
+KEPT = ("PATH", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
+
+
 def run_command(
     *arguments: str,
     folder: Path,
@@ -84,9 +87,7 @@ def run_command(
     folder.
     """
     if environment is None:
-        kept = {
-            name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ
-        }
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         environment = {
             **kept,
             "HOME": str(folder),

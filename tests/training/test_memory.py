@@ -316,7 +316,7 @@ def test_a_composition_of_degrees_holds_the_states_part_by_hand() -> None:
 
 def test_what_cannot_be_estimated_says_why() -> None:
     settings = settings_of(instance=FOUR, strategy="pipeline", micro_batches=3)
-    request = {"settings": settings_document(settings), "is_whole": False}
+    request = {"find": "lines", "settings": settings_document(settings)}
     answered = answer(workload_of(GPT2, "causal-lm"), request)
     assert answered["why_unknown"].startswith(
         "the estimate failed: strategy pipeline asks for 4 stages"

@@ -4,13 +4,15 @@ CPU does not.
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional
 
-from bench.gpu_cases import MODELS
+from bench.gpu_cases import MODELS, memory_case
+from bench.gpu_memory import measure_memory
 from tests.training.test_memory import BERT, GPT2, LLAMA, ONE, settings_of, workload_of
 from training.memory.estimate import estimate_memory
 from training.memory.tracker import as_on_cuda
@@ -120,6 +122,18 @@ def test_a_cpu_computes_as_before_afterwards() -> None:
     assert before == (functional.dropout, functional.scaled_dot_product_attention)
 
 
+def test_the_benchmark_has_the_estimate_and_what_the_device_had() -> None:
+    case = memory_case("GPT-2 124M")
+    workload = {**case.workload, "model": {"config": GPT2}, "sequence_length": 32}
+    settings = {**case.settings, "instance": "local.cpu", "batch_size_per_device": 2}
+    found = measure_memory(replace(case, workload=workload, settings=settings))
+    assert found.pop("estimate") > 0
+    assert found == {
+        "peak allocated": torch.cuda.max_memory_allocated(),
+        "peak reserved": torch.cuda.max_memory_reserved(),
+    }
+
+
 # An image's PyTorch may lack the names that a lone stage needs.
 WITHOUT_PRIVATE_NAMES = """
 import torch.distributed.pipelining._utils as utils
@@ -130,7 +144,7 @@ from traindyno.core.suite.suite_file import settings_document
 from training.memory.__main__ import answer
 for name in ("GPT-2, one device", "BERT, interleaved pipeline, checkpointing, accumulation"):
     config, task, values = CASES[name]
-    request = {"settings": settings_document(settings_of(**values)), "is_whole": True}
+    request = {"find": "whole", "settings": settings_document(settings_of(**values))}
     found = answer(workload_of(config, task), request)
     print("whole" in found, found.get("why_unknown"))
 """

@@ -35,11 +35,13 @@ from traindyno.core.planning.memory import (
     finding_of,
     memory_of_cells,
 )
+from traindyno.core.planning.model_shape import ModelShape
 from traindyno.core.planning.peak_lines import (
     MemoryEstimate,
     PeakLines,
+    division_of,
+    estimate_key,
     has_own_events,
-    lines_key,
     settings_of_lines,
 )
 from traindyno.core.suite.cells import expand_cells
@@ -58,9 +60,7 @@ Say = Callable[[str], None]
 
 
 class EstimatesUnavailable(TraindynoError):
-    """A package or the model's configuration is not on this machine, or the estimating process
-    failed.
-    """
+    """A package or the model's configuration is not on this machine."""
 
 
 class MemoryEstimator:
@@ -92,36 +92,47 @@ class MemoryEstimator:
         self._errors.close()
 
     def find(self, settings: Settings) -> MemoryFinding:
-        """Raises EstimatesUnavailable if the process ends by itself."""
         processes = world_size(settings)
         if processes is None or device_memory_bytes(settings.instance) is None:
             return MemoryFinding(
                 why_unknown=f"the memory of a device of {settings.instance} is unknown"
             )
         shared = settings_of_lines(settings, processes)
-        answer = self._answer(shared, processes, is_whole=False)
+        answer = self._find("lines", shared, processes)
         lines = from_document(answer["lines"], PeakLines) if answer.get("lines") else None
         if lines is None or has_own_events(self._workload, settings):
             of_batch = replace(shared, batch_size_per_device=settings.batch_size)
-            answer = {**answer, **self._answer(of_batch, processes, is_whole=True)}
+            answer = {**answer, **self._find("whole", of_batch, processes)}
         if why_none := answer.get("why_unknown"):
             return MemoryFinding(why_unknown=why_none)
         whole = from_document(answer["whole"], MemoryEstimate) if "whole" in answer else None
         return finding_of(settings, lines=lines, whole=whole)
 
-    def _answer(self, settings: Settings, processes: int, *, is_whole: bool) -> dict[str, Any]:
-        kind = "whole" if is_whole else "lines"
-        key = lines_key(self._workload, settings, processes, code=f"{self._code} {kind}")
+    def shape(self) -> ModelShape | None:
+        """None where the model's FLOPs or layers can't be counted."""
+        found = self._answer({"find": "shape"}, {}, "counting the model's FLOPs").get("shape")
+        return from_document(found, ModelShape) if found else None
+
+    def _find(self, name: str, settings: Settings, processes: int) -> dict[str, Any]:
+        return self._answer(
+            {"find": name, "settings": settings_document(settings)},
+            division_of(settings, processes),
+            f"estimating memory: {_label(settings, processes)}",
+        )
+
+    def _answer(
+        self, request: dict[str, Any], determining: dict[str, Any], label: str
+    ) -> dict[str, Any]:
+        find, code = request["find"], self._code
+        key = estimate_key(self._workload, find=find, code=code, **determining)
         path = cache_folder("memory") / f"{key}.json"
         if path not in self._answers and (text := read_kept(path)) is not None:
             self._answers[path] = json.loads(text)
         if path not in self._answers:
             if monotonic() >= self._until:
                 return {"why_unknown": LATER}
-            self._say(f"estimating memory: {_label(settings, processes)}")
-            self._answers[path] = self._ask(
-                {"settings": settings_document(settings), "is_whole": is_whole}
-            )
+            self._say(label)
+            self._answers[path] = self._ask(request)
             if "why_unknown" not in self._answers[path]:
                 keep(path, json.dumps(self._answers[path]))
         return self._answers[path]
@@ -147,7 +158,7 @@ class MemoryEstimator:
         status = process.wait()
         self._errors.seek(0)
         last = self._errors.read().strip().splitlines()[-1:] or ["it printed nothing"]
-        raise EstimatesUnavailable(f"the estimate ended with status {status}: {last[0]}")
+        return {"why_unknown": f"the estimate ended with status {status}: {last[0]}"}
 
     def _start(self) -> "subprocess.Popen[str]":
         path = os.pathsep.join(
@@ -199,7 +210,7 @@ def with_configuration(workload: Workload, beside: Path) -> Workload:
     """The workload with the content of its model's configuration in place of the path."""
     model = workload.model
     if workload.task is Task.SCRIPT:
-        raise EstimatesUnavailable("a script's memory is known only while it runs")
+        raise EstimatesUnavailable("a script's model is known only while it runs")
     if model is None or model.path is None:
         return workload
     local = find_local(model.path, beside)

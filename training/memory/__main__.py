@@ -1,9 +1,9 @@
 """Estimates the memory of configurations, for a planner in another process.
 
 Usage: python -m training.memory. The first line of the input is a workload whose model has its
-configuration. Each further one asks for ``settings``, and is answered by a line: the ``lines`` of
-all batches, which are null where each batch has events of its own, with ``is_whole`` the ``whole``
-estimate of this batch, or ``why_unknown``.
+configuration. Each further one asks for what to ``find``, and is answered by a line with it, or
+with ``why_unknown``: the ``shape`` of the model, and of ``settings`` the ``lines`` of all batches,
+which are null where each batch has events of its own, or the ``whole`` estimate of this batch.
 """
 
 import json
@@ -19,6 +19,7 @@ from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Workload
 from training.memory.estimate import estimate_lines, estimate_memory
 from training.models.flops import NOT_COUNTED
+from training.models.shape import measure_shape
 
 
 def main(requests: Iterable[str], answers: TextIO) -> None:
@@ -32,11 +33,12 @@ def main(requests: Iterable[str], answers: TextIO) -> None:
 
 
 def answer(workload: Workload, request: dict[str, Any]) -> dict[str, Any]:
-    settings = parse_part(request["settings"], Settings)
-    name, estimate = (
-        ("whole", estimate_memory) if request["is_whole"] else ("lines", estimate_lines)
-    )
+    name = request["find"]
     try:
+        if name == "shape":
+            return {name: to_document(measure_shape(workload))}
+        settings = parse_part(request["settings"], Settings)
+        estimate = estimate_lines if name == "lines" else estimate_memory
         return {name: to_document(estimate(workload, settings))}
     except (TraindynoError, *NOT_COUNTED) as error:
         # The planner continues without this estimate; the run itself may still show the memory

@@ -35,13 +35,14 @@ import json, sys
 json.loads(sys.stdin.readline())
 for line in sys.stdin:
     request = json.loads(line)
-    open("{folder}/requests", "a").write("whole " if request["is_whole"] else "lines ")
+    open("{folder}/requests", "a").write(request["find"] + " ")
     base = 0 if request["settings"]["activation_checkpointing"] else 6 * 10**9
     held = dict(parameter_bytes=10**9, gradient_bytes=10**9, optimizer_bytes=2 * 10**9)
     lines = dict(processes=[dict(lines=[[base, 3 * 10**9 if base else 10**8]], **held)])
     whole = dict(peak_bytes=5 * 10**9, **held)
     {change}
-    print(json.dumps(dict(whole=whole) if request["is_whole"] else dict(lines=lines)), flush=True)
+    found = dict(whole=whole, lines=lines)
+    print(json.dumps({{request["find"]: found[request["find"]]}}), flush=True)
 '
 """
 
@@ -176,9 +177,10 @@ def reason(suite: Suite, beside: Path) -> str:
 
 def test_a_failed_estimate_says_how_it_ended(tmp_path: Path, python: Path) -> None:
     python.write_text("#!/bin/sh\necho 'ValueError: no such model' >&2\nexit 1\n")
-    assert reason(suite_of_batch(8), tmp_path) == (
-        "the estimate ended with status 1: ValueError: no such model"
-    )
+    for each in estimate_cells(suite_of_batch(8), beside=tmp_path, say=silent):
+        assert each.finding.why_unknown == (
+            "the estimate ended with status 1: ValueError: no such model"
+        )
 
 
 def test_without_the_extra_the_message_names_it(

@@ -6,15 +6,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.local.forked_programs import REPO_ROOT, Answer, run_command
+from tests.local.forked_programs import KEPT, REPO_ROOT, Answer, run_command
 from tests.training.hub_server import hub_server
+from traindyno.api.memory_estimates import MemoryEstimator
+from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import Workload
+from traindyno.slices.estimates.candidates import EstimatedWork, find_candidates
 
 PRICES = (
     "region: us-east-1\n"
@@ -49,6 +53,26 @@ MODEL = (
     "512",
 )
 WORK = (*MODEL, "--examples", "100000", "--max-usd", "50")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The model is estimated once, in the time that a busy machine takes."""
+    workload = {
+        "task": "causal-lm",
+        "model": {"config": CONFIG},
+        "tokenizer": {"train_vocabulary_size": CONFIG["vocab_size"]},
+        "sequence_length": 512,
+        "examples": 1,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        with MemoryEstimator(parse_part(workload, Workload), beside=Path(), say=print) as estimator:
+            work = EstimatedWork(
+                shape=estimator.shape(), examples=1, prices={}, memory=estimator.find
+            )
+            assert find_candidates(work, ["ml.g5.xlarge", "ml.g5.12xlarge"], [1])
+        yield
 
 
 def init(folder: Path, *options: str) -> Answer:
@@ -140,7 +164,7 @@ def hub_init(folder: Path, model: str, environment: Mapping[str, str], *options:
     init_options = (*WORK[:3], model, *WORK[4:], *options)
     for name, text in {"prices.yaml": PRICES, "quotas.yaml": QUOTAS}.items():
         (folder / name).write_text(text)
-    kept = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     environment = {
         **kept,
         "HOME": str(folder),

@@ -14,15 +14,21 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.local.forked_programs import REPO_ROOT
+from traindyno.api.memory_estimates import MemoryEstimator
 from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.cli.main import commands
+from traindyno.core.planning.memory import MemoryFinding
+from traindyno.core.planning.peak_lines import MemoryEstimate
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.processes import world_size
+from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Workload
 from traindyno.slices.estimates import first_suite
 from traindyno.slices.estimates.first_suite import NothingFits
-from traindyno.slices.estimates.step_time import ModelShape
 from training.models.flops import measure_size
 from training.models.model_config import model_config
+from training.models.shape import measure_shape
 
 FOLDER = REPO_ROOT / "tests" / "data" / "published"
 RECIPES = list(csv.DictReader((FOLDER / "hyperpod_recipes_instances.csv").open(encoding="utf-8")))
@@ -95,20 +101,28 @@ def _outcome(done: Result) -> str:
     return NO_TASK
 
 
+def _state(estimator: MemoryEstimator, settings: Settings) -> MemoryFinding:
+    """Parameters and gradients in fp32 and the two states of AdamW: what a step needs at least."""
+    shape, processes = estimator.shape(), world_size(settings)
+    assert shape is not None
+    assert processes is not None
+    parts = processes if settings.strategy is Strategy.FSDP else 1
+    held = 16 * shape.parameters // parts
+    return MemoryFinding(
+        estimate=MemoryEstimate(
+            peak_bytes=held, parameter_bytes=held, gradient_bytes=0, optimizer_bytes=0
+        )
+    )
+
+
 @pytest.mark.timeout(1800)  # counts the FLOPs of 26 models
 def test_each_published_recipe_has_a_plan_or_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    count = first_suite.read_shape  # takes seconds a model, and recipes share models
-    counted: dict[str, ModelShape | None] = {}
-
-    def counted_once(workload: Workload, *, model_path: str | None) -> ModelShape | None:
-        key = repr((workload.model, workload.sequence_length))
-        if key not in counted:
-            counted[key] = count(workload, model_path=model_path)
-        return counted[key]
-
-    monkeypatch.setattr(first_suite, "read_shape", counted_once)
+    """The state of a step decides what fits: activations would be estimated for minutes."""
+    monkeypatch.setattr(MemoryEstimator, "find", _state)
+    monkeypatch.setattr(first_suite, "ESTIMATING_SECONDS", 1800)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # recipes share models
     account = dict.fromkeys(
         ("AWS_DEFAULT_REGION", "AWS_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID")
     )
@@ -137,7 +151,7 @@ def test_the_size_of_a_model_with_linear_attention_is_that_of_all_its_layers() -
     config = {**MODELS["Qwen 3.5 4B"]["config"], "num_hidden_layers": 12, "vocab_size": 4096}
     text = {"task": "causal-lm", "dataset": {"path": "none", "format": "synthetic"}, "examples": 9}
     workload = parse_part({**text, "model": {"config": config}, "sequence_length": 128}, Workload)
-    shape = first_suite.read_shape(workload, model_path=None)
+    shape = measure_shape(workload)
     assert shape is not None
     whole = measure_size(workload.task, model_config(workload, None, model_path=None), 128)
     assert (shape.parameters, shape.flops_per_token) == (whole.parameters, whole.flops_per_token)

@@ -105,18 +105,24 @@ def settings_of_lines(settings: Settings, processes: int) -> Settings:
     )
 
 
-def lines_key(workload: Workload, settings: Settings, processes: int, *, code: str) -> str:
-    """64 hexadecimal digits of everything that determines an estimate; ``code`` identifies the
-    training code and PyTorch.
+def division_of(settings: Settings, processes: int) -> dict[str, Any]:
+    """What determines the lines of ``settings_of_lines``, as a document."""
+    shared = replace(settings, instance="", instance_count=1)
+    return {
+        "settings": suite_converter().unstructure(shared),
+        "processes": (processes, settings.instance_count, has_gpu(settings.instance)),
+    }
+
+
+def estimate_key(workload: Workload, **others: Any) -> str:
+    """64 hexadecimal digits of everything that determines an estimate: the tensors of the workload
+    and the documents of the others.
     """
     document: dict[str, Any] = suite_converter().unstructure(workload)
-    shared = replace(settings, instance="", instance_count=1)
     content = {
         "workload": {name: document.get(name) for name in OF_TENSORS},
         "is_synthetic": is_synthetic(workload),
-        "settings": suite_converter().unstructure(shared),
-        "processes": (processes, settings.instance_count, has_gpu(settings.instance)),
-        "code": code,
+        **others,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

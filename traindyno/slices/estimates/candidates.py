@@ -2,26 +2,26 @@
 or time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.instances.instance_types import find_instance_type, instance_types
-from traindyno.core.planning.memory import usable_memory_bytes
+from traindyno.core.planning.memory import MemoryFinding, usable_memory_bytes
+from traindyno.core.planning.model_shape import ModelShape
 from traindyno.core.suite.choices import Precision, Strategy
 from traindyno.core.suite.processes import accumulation_steps, world_size
 from traindyno.core.suite.settings import Settings
-from traindyno.slices.estimates.memory import SHARDS_ALL, SHARDS_STATE, estimate_peak
 from traindyno.slices.estimates.step_time import (
     Division,
-    ModelShape,
     device_of,
     estimate_step,
     fitted,
 )
 from traindyno.slices.estimates.suite import Estimated
 
+SHARDS_ALL, SHARDS_STATE = {Strategy.FSDP}, {Strategy.FSDP, Strategy.ZERO1}
 LARGEST_BATCH = 64
 USUAL_BATCH = 8  # the default of transformers' Trainer
 NO_BASIS, NO_ROW = "no basis", "no row of this device, scaled by its peak"
@@ -51,9 +51,24 @@ class Candidate:
         return self.memory_bytes.high <= self.device_bytes
 
 
-def estimate_candidate(
-    shape: ModelShape | None, examples: int, settings: Settings, prices: PriceList
-) -> Candidate:
+def unknown_memory(_settings: Settings) -> MemoryFinding:
+    return MemoryFinding(why_unknown=NO_BASIS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedWork:
+    """What estimates are made of: the model, or None, all examples of the training, the prices, and
+    what finds the memory of a configuration.
+    """
+
+    shape: ModelShape | None = None
+    examples: int
+    prices: PriceList
+    memory: Callable[[Settings], MemoryFinding] = unknown_memory
+
+
+def estimate_candidate(work: EstimatedWork, settings: Settings) -> Candidate:
+    shape = work.shape
     instance_type = find_instance_type(settings.instance)
     processes = world_size(settings)
     usable = usable_memory_bytes(settings.instance)
@@ -69,8 +84,8 @@ def estimate_candidate(
     )
     if shape is None or processes is None or instance_type is None:
         return unknown
-    memory = estimate_peak(shape, settings, processes)
-    if device is None or memory is None:
+    memory = _memory_of(work, settings)
+    if device is None:
         return replace(unknown, memory_bytes=memory)
     network = fitted()["network_bytes_per_second"].get(instance_type.family, 0)
     if settings.instance_count > 1 and not network:
@@ -87,8 +102,8 @@ def estimate_candidate(
         network=network or device.link,
     )
     step = estimate_step(shape, division, device)
-    seconds = step.scaled(examples / division.samples)
-    price = prices.get(settings.instance)
+    seconds = step.scaled(work.examples / division.samples)
+    price = work.prices.get(settings.instance)
     hourly = None if price is None else float(price.usd_per_hour) * settings.instance_count
     return Candidate(
         settings=settings,
@@ -105,20 +120,51 @@ def estimate_candidate(
     )
 
 
+def _memory_of(work: EstimatedWork, settings: Settings) -> Estimated | None:
+    """fp16 needs what bf16 does, but for the scaler of the loss."""
+    is_half = settings.precision is not Precision.FP32
+    asked = replace(settings, precision=Precision.BF16) if is_half else settings
+    found = work.memory(asked).estimate
+    if found is None:
+        return None
+    peak = float(found.peak_bytes)
+    return Estimated(mean=peak, low=peak, high=peak * fitted()["memory"]["high"])
+
+
 def find_candidates(
-    shape: ModelShape, examples: int, types: Iterable[str], counts: Sequence[int], prices: PriceList
+    work: EstimatedWork, types: Iterable[str], counts: Sequence[int]
 ) -> list[Candidate]:
     """For each type, count and strategy the largest batch that fits, by its estimate; none where no
     batch does.
     """
-    found = []
-    for name in types:
-        for count in counts:
-            fitting = (_largest(shape, examples, base, prices) for base in _strategies(name, count))
-            found.append(
-                next(filter(None, fitting), None)
-            )  # a strategy that shards more costs time
+    # A strategy that shards more costs time.
+    found = (_first_that_fits(work, _strategies(name, count)) for name in types for count in counts)
     return [each for each in found if each is not None]
+
+
+def _first_that_fits(work: EstimatedWork, strategies: Iterable[Settings]) -> Candidate | None:
+    """Where none fits, the last whose memory is not estimated."""
+    unknown = None
+    for settings in strategies:
+        if not _can_fit(work, settings):
+            continue
+        found = _largest(work, settings)
+        if found is not None and found.fits:
+            return found
+        unknown = found or unknown
+    return unknown
+
+
+def _can_fit(work: EstimatedWork, settings: Settings) -> bool:
+    """Whether the device has the memory for parameters and gradients in fp32 and the two states of
+    AdamW: without that, no step has to be estimated.
+    """
+    usable, processes = usable_memory_bytes(settings.instance), world_size(settings)
+    if work.shape is None or usable is None or processes is None:
+        return True
+    parts = processes if settings.strategy in SHARDS_ALL else 1
+    state_parts = processes if settings.strategy in SHARDS_STATE else 1
+    return work.shape.parameters * (8 / parts + 8 / state_parts) <= usable
 
 
 def _strategies(name: str, count: int) -> Iterator[Settings]:
@@ -135,31 +181,29 @@ def _strategies(name: str, count: int) -> Iterator[Settings]:
             yield replace(base, strategy=strategy, activation_checkpointing=recomputes)
 
 
-def _largest(
-    shape: ModelShape, examples: int, base: Settings, prices: PriceList, batch: int = LARGEST_BATCH
-) -> Candidate | None:
-    """With the largest batch that fits, of ``batch`` and its halves."""
+def _largest(work: EstimatedWork, base: Settings, batch: int = LARGEST_BATCH) -> Candidate | None:
+    """With the largest batch that fits, of ``batch`` and its halves; with a batch of 1 where the
+    memory is not estimated.
+    """
+    found = None
     while batch:
-        found = estimate_candidate(
-            shape, examples, replace(base, batch_size_per_device=batch), prices
-        )
+        found = estimate_candidate(work, replace(base, batch_size_per_device=batch))
         if found.fits:
             return found
-        batch //= 2
-    return None
+        batch = batch // 2 if found.memory_bytes is not None else min(1, batch - 1)
+    return found if found is not None and found.memory_bytes is None else None
 
 
-def usual_candidate(
-    shape: ModelShape, examples: int, best: Settings, prices: PriceList
-) -> Candidate | None:
+def usual_candidate(work: EstimatedWork, best: Settings) -> Candidate | None:
     """What people would train with on such an instance: the defaults of a trainer in bf16, on one
     instance if that fits.
     """
-    usual = (*_strategies(best.instance, 1), best)
     most = min(USUAL_BATCH, best.batch_size)
-    return next(
-        filter(None, (_largest(shape, examples, base, prices, most) for base in usual)), None
-    )
+    for base in (*_strategies(best.instance, 1), best):
+        found = _largest(work, base, most) if _can_fit(work, base) else None
+        if found is not None and found.fits:
+            return found
+    return None
 
 
 def choose(found: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:

@@ -1,7 +1,6 @@
 """`traindyno init`: a first suite for a model and its data, with what is estimated of each cell."""
 
 import json
-import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -112,8 +111,6 @@ def init(
     In a terminal it asks for what is missing.
     """
     refuse_unwritable(file, "FILE")
-    # It builds shallow models to count in, of which transformers' warnings are not the user's.
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     if goal not in GOALS:
         raise typer.BadParameter(
             refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal"
@@ -170,7 +167,7 @@ def init(
         max_instances=max_instances,
         local=choice.local,
     )
-    proposal = propose(asked, prices=prices, quotas=quotas, lab=lab)
+    proposal = propose(asked, prices=prices, quotas=quotas, lab=lab, say=tell)
     write_new(file, suite_text(proposal), "FILE")
     if output is OutputFormat.JSON:
         print_json(_document(proposal, file))

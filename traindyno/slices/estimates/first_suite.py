@@ -5,19 +5,19 @@ beside the usual one.
 import json
 import time
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from traindyno.api.local_paths import find_local
+from traindyno.api.memory_estimates import EstimatesUnavailable, MemoryEstimator, Say
 from traindyno.api.model_check import fetch_configuration, find_configuration
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.plans import data_lines, find_histories
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.api.suite_text import write_yaml
-from traindyno.api.training_code import has_training_code, missing_libraries
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.quantity_text import (
     UNKNOWN,
@@ -41,19 +41,19 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, Purchase, Task
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite as CoreSuite
-from traindyno.core.suite.workload import Workload
 from traindyno.slices.estimates.candidates import (
     NO_BASIS,
     Candidate,
+    EstimatedWork,
     choose,
     estimate_candidate,
     find_candidates,
     usual_candidate,
 )
-from traindyno.slices.estimates.step_time import ModelShape
 from traindyno.slices.estimates.suite import CellEstimate
 
 MOST_CELLS = 6
+ESTIMATING_SECONDS = 60  # of a model that is new; what is left out is estimated by plan
 #: The settings in which proposed cells differ, in the order of a suite file.
 VARIED = (
     "instance",
@@ -83,6 +83,7 @@ START_SECONDS = 300.0  # of a job, as assumed in docs/performance.md
 TOO_DEAR = "one job may cost more than --max-usd"
 NO_PRICE = "no known price"
 NO_STEP = "by the estimate, no step fits"
+NOT_ESTIMATED = "not estimated: plan does it"
 NOT_BEST = "another type is better by the estimate, or has the same devices for less"
 
 
@@ -161,8 +162,11 @@ class Proposal:
         return (None if reading is None else reading.limit), candidate.settings.instance_count
 
 
-def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str | None) -> Proposal:
-    """``lab``: whose earlier runs of the cells are counted.
+def propose(
+    asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str | None, say: Say
+) -> Proposal:
+    """``lab``: whose earlier runs of the cells are counted. ``say`` gets a line for each estimate
+    that takes time.
 
     Raises SuiteInvalid or DatasetFilesInvalid for what is wrong with the model or its data, and
     AccountUnreachable.
@@ -175,52 +179,11 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
     inputs = read_plan_inputs(
         asked_for.staged, expand_cells(suite), price_path=prices, quota_path=quotas, now=time.time()
     )
-    shape, why_unknown = (
-        (None, "this machine's speed is measured, not estimated")
-        if asked.local
-        else _shape(asked_for)
-    )
-    counts = [2**power for power in range(asked.max_instances.bit_length())]
-    examples, found, paid = suite.workload.examples, list[Candidate](), list[Candidate]()
-    if asked.local:
-        first = expand_cells(suite)[0].settings
-        kept = [
-            estimate_candidate(
-                None, examples, replace(first, batch_size_per_device=batch), inputs.prices
-            )
-            for batch in (
-                LOCAL_BATCHES if suite.workload.task is not Task.SCRIPT else LOCAL_BATCHES[:1]
-            )
-        ]
-    elif shape is None:
-        if suite.workload.task is not Task.SCRIPT and not asked.instances:
-            raise NothingKnown(
-                f"{why_unknown}: no cell can be estimated; name the types to compare with "
-                "--instance"
-            )
-        priced = sorted(
-            (name for name in types if name in inputs.prices),
-            key=lambda name: inputs.prices[name].usd_per_hour,
-        )
-        found = _one_of_each_device(priced, examples, inputs)
-        paid = _within_cap(found, suite, inputs)
-        kept = [*paid]
-    else:
-        priced = [name for name in types if name in inputs.prices]
-        found = find_candidates(shape, examples, priced, counts, inputs.prices)
-        paid = _within_cap(found, suite, inputs)
-        best = choose(paid, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
-        # No estimate tells a compiled cell from the eager one.
-        compiled = [replace(each.settings, compiler=Compiler.INDUCTOR) for each in best[:1]]
-        kept = [
-            *_with_usual(shape, examples, best, inputs),
-            *(
-                estimate_candidate(shape, examples, settings, inputs.prices)
-                for settings in compiled
-            ),
-        ]
+    with ExitStack() as stack:
+        work, why_unknown = _know(asked_for, asked, inputs, say, stack)
+        found, paid, kept = _choose_cells(asked, suite, types, work, inputs, why_unknown)
     if not kept:
-        raise NothingFits(_why_nothing(shape, types, inputs))
+        raise NothingFits(_why_nothing(work, types, inputs))
     document = _document([each.settings for each in kept])
     loaded = _load(asked, document)
     histories: Histories = {}
@@ -246,6 +209,70 @@ def propose(asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str 
         inputs=inputs,
         plan=plan,
         left_out=_left_out(asked.instances, found, paid, kept, inputs),
+    )
+
+
+def _know(
+    suite: Suite, asked: Asked, inputs: PlanInputs, say: Say, stack: ExitStack
+) -> tuple[EstimatedWork, str | None]:
+    """What estimates are made of, or why nothing can be estimated."""
+    workload = suite.suite.workload
+    work = EstimatedWork(examples=workload.examples, prices=inputs.prices)
+    if asked.local:
+        return work, "this machine's speed is measured, not estimated"
+    model = workload.model
+    if workload.task is not Task.SCRIPT and model is not None and model.path is not None:
+        folder = find_local(model.path, suite.folder)
+        if find_configuration(model.path, model.revision, folder) is None:
+            fetch_configuration(model.path, model.revision)
+    until = time.monotonic() + ESTIMATING_SECONDS
+    try:
+        estimator = MemoryEstimator(workload, beside=suite.folder, say=say, until=until)
+    except EstimatesUnavailable as error:
+        return work, str(error)
+    stack.enter_context(estimator)
+    shape = estimator.shape()
+    if shape is None:
+        return work, "the FLOPs of this model can't be counted"
+    return replace(work, shape=shape, memory=estimator.find), None
+
+
+def _choose_cells(
+    asked: Asked,
+    suite: CoreSuite,
+    types: Sequence[str],
+    work: EstimatedWork,
+    inputs: PlanInputs,
+    why_unknown: str | None,
+) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
+    """The cells that were found, those that one may pay for, and those to propose."""
+    is_script = suite.workload.task is Task.SCRIPT
+    if asked.local:
+        first = expand_cells(suite)[0].settings
+        batches = LOCAL_BATCHES[:1] if is_script else LOCAL_BATCHES
+        settings = [replace(first, batch_size_per_device=batch) for batch in batches]
+        return [], [], [estimate_candidate(work, each) for each in settings]
+    priced = [name for name in types if name in inputs.prices]
+    if work.shape is None:
+        if not is_script and not asked.instances:
+            raise NothingKnown(
+                f"{why_unknown}: no cell can be estimated; name the types to compare with "
+                "--instance"
+            )
+        priced.sort(key=lambda name: inputs.prices[name].usd_per_hour)
+        found = _one_of_each_device(priced, work)
+        paid = _within_cap(found, suite, inputs)
+        return found, paid, [*paid]
+    counts = [2**power for power in range(asked.max_instances.bit_length())]
+    found = find_candidates(work, priced, counts)
+    paid = _within_cap(found, suite, inputs)
+    best = choose(paid, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
+    # No estimate tells a compiled cell from the eager one.
+    compiled = [replace(each.settings, compiler=Compiler.INDUCTOR) for each in best[:1]]
+    return (
+        found,
+        paid,
+        [*_with_usual(work, best), *(estimate_candidate(work, each) for each in compiled)],
     )
 
 
@@ -302,99 +329,22 @@ def is_proposed(name: str) -> bool:
     )
 
 
-def _shape(suite: Suite) -> tuple[ModelShape | None, str | None]:
-    """The model's, or why it is unknown."""
-    workload = suite.suite.workload
-    model = workload.model
-    if workload.task is Task.SCRIPT or model is None:
-        return None, "a script's model is known only while it runs"
-    if missing_libraries() or not has_training_code():
-        return None, "this environment has no transformers and torch, or no checkout of Traindyno"
-    folder = find_local(model.path, suite.folder) if model.path else None
-    path = find_configuration(model.path, model.revision, folder) if model.path else None
-    if model.path and path is None:
-        path = fetch_configuration(model.path, model.revision)
-    shape = read_shape(workload, model_path=path)
-    return shape, None if shape else "the FLOPs of this model can't be counted"
-
-
-def read_shape(workload: Workload, *, model_path: str | None) -> ModelShape | None:
-    """None for a model whose FLOPs or layers can't be counted.
-
-    Imports transformers, which takes seconds.
-    """
-    from training.models.config_numbers import count_in, text_of  # noqa: PLC0415
-    from training.models.flops import measure_size  # noqa: PLC0415
-    from training.models.model_config import model_config  # noqa: PLC0415
-
-    config, length = model_config(workload, None, model_path=model_path), workload.sequence_length
-    text = text_of(config)
-    layers, hidden = count_in(text, "num_hidden_layers"), count_in(text, "hidden_size")
-    if length is None or not layers or not hidden:
-        return None
-    # Attention in linear time is counted on a slow reference: on one and two periods of such a
-    # model's layers.
-    types = list(getattr(text, "layer_types", None) or ())
-    period = (
-        types.index("full_attention") + 1
-        if {"linear_attention", "full_attention"} <= set(types)
-        else layers
-    )
-    periods = layers // period
-    if types != types[:period] * periods:
-        period, periods = layers, 1
-    sizes = []
-    for count in range(1, min(2, periods) + 1):
-        shallow = deepcopy(config)
-        if periods > 1:
-            text_of(shallow).num_hidden_layers, text_of(shallow).layer_types = (
-                count * period,
-                types[: count * period],
-            )
-        sizes.append(measure_size(workload.task, shallow, length))
-    first, second = sizes[0], sizes[-1]
-    if first.flops_per_token is None or second.flops_per_token is None:
-        return None
-    inner = count_in(text, "intermediate_size") or count_in(text, "n_inner") or 4 * hidden
-    experts = count_in(text, "num_experts_per_tok")
-    if experts:
-        inner = experts * (count_in(text, "moe_intermediate_size") or inner)
-    return ModelShape(
-        parameters=first.parameters + (periods - 1) * (second.parameters - first.parameters),
-        flops_per_token=first.flops_per_token
-        + (periods - 1) * (second.flops_per_token - first.flops_per_token),
-        layers=layers,
-        hidden_size=hidden,
-        intermediate_size=inner,
-        vocabulary_size=0
-        if workload.task is Task.SEQUENCE_CLASSIFICATION
-        else count_in(text, "vocab_size") or 0,
-        sequence_length=length,
-    )
-
-
-def _with_usual(
-    shape: ModelShape, examples: int, best: Sequence[Candidate], inputs: PlanInputs
-) -> list[Candidate]:
+def _with_usual(work: EstimatedWork, best: Sequence[Candidate]) -> list[Candidate]:
     """What people would train with on the best one's instance comes first."""
-    usual = usual_candidate(shape, examples, best[0].settings, inputs.prices) if best else None
+    usual = usual_candidate(work, best[0].settings) if best else None
     first = [] if usual is None else [usual]
     return [*first, *(each for each in best if usual is None or each.settings != usual.settings)]
 
 
-def _one_of_each_device(names: Sequence[str], examples: int, inputs: PlanInputs) -> list[Candidate]:
+def _one_of_each_device(names: Sequence[str], work: EstimatedWork) -> list[Candidate]:
     """The cheapest type of each device; nothing is known of the model."""
     cheapest = {instance_types()[name].accelerator: name for name in reversed(names)}
-    chosen = sorted(cheapest.values(), key=lambda name: inputs.prices[name].usd_per_hour)[
-        :MOST_CELLS
-    ]
-    return [
-        estimate_candidate(None, examples, Settings(instance=name), inputs.prices)
-        for name in chosen
-    ]
+    chosen = sorted(cheapest.values(), key=lambda name: work.prices[name].usd_per_hour)
+    return [estimate_candidate(work, Settings(instance=name)) for name in chosen[:MOST_CELLS]]
 
 
-def _why_nothing(shape: ModelShape | None, types: Sequence[str], inputs: PlanInputs) -> str:
+def _why_nothing(work: EstimatedWork, types: Sequence[str], inputs: PlanInputs) -> str:
+    shape = work.shape
     priced = [name for name in types if name in inputs.prices]
     if not priced:
         return (
@@ -452,7 +402,9 @@ def token_figures(candidate: Candidate, tokens: int) -> dict[str, float | None]:
 def estimate_texts(candidate: Candidate) -> dict[str, str]:
     """Memory, time and cost with their intervals, as a person reads them."""
     memory, device = candidate.memory_bytes, candidate.device_bytes
-    texts = {"memory": NO_BASIS, "time": NO_BASIS, "cost": NO_BASIS}
+    texts = {"memory": NOT_ESTIMATED, "time": NO_BASIS, "cost": NO_BASIS}
+    if candidate.evidence == NO_BASIS:
+        texts["memory"] = NO_BASIS
     if memory is not None:
         room = "" if device is None else f" of {bytes_text(device)}"
         texts["memory"] = (

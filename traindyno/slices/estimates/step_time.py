@@ -15,29 +15,11 @@ from math import exp
 from typing import Any
 
 from traindyno.core.instances.devices import devices
+from traindyno.core.planning.model_shape import ModelShape
 from traindyno.slices.estimates.suite import Estimated
 
 #: z of a 90 % interval
 NORMAL_90 = 1.645
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelShape:
-    """``flops_per_token``: forward and backward.
-
-    ``vocabulary_size``: the width of the output, 0 for a classifier's.
-
-    ``intermediate_size``: the width inside a layer's feed-forward part, of all experts that one
-    token passes.
-    """
-
-    parameters: int
-    flops_per_token: float
-    layers: int
-    hidden_size: int
-    intermediate_size: int
-    vocabulary_size: int
-    sequence_length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,17 +60,22 @@ class Division:
     network: float = 25e9
 
     @property
+    def way(self) -> str:
+        """What crosses the network, by which published steps tell how far estimates are off."""
+        if self.tensor * self.pipeline * self.replicas <= self.neighbours:
+            return "one instance"
+        if self.tensor > self.neighbours:
+            return "tensor groups over instances"
+        return "pipelines over instances" if self.pipeline > 1 else "replicas over instances"
+
+    @property
     def samples(self) -> int:
         """Sequences of one step."""
         return self.batch * self.passes * self.replicas
 
     def link_of_replicas(self, device: DeviceSpeed) -> float:
         """Bytes per second between replicas, whose slowest link is that between instances."""
-        return (
-            device.link
-            if self.tensor * self.pipeline * self.replicas <= self.neighbours
-            else self.network
-        )
+        return device.link if self.way == "one instance" else self.network
 
 
 #: The parts of a step, in seconds before their weights.
@@ -143,15 +130,24 @@ def step_terms(shape: ModelShape, division: Division, device: DeviceSpeed) -> tu
 
 def estimate_step(shape: ModelShape, division: Division, device: DeviceSpeed) -> Estimated:
     """Seconds of one step of all replicas."""
-    figures = fitted()
-    weights: Mapping[str, float] = figures["step_time"]["weights"]
+    weights: Mapping[str, float] = fitted()["step_time"]["weights"]
     terms = step_terms(shape, division, device)
     mean = sum(weights[name] * seconds for name, seconds in zip(TERMS, terms, strict=True))
-    deviation = figures["step_time"][
-        "deviation_of_known_device" if device.rows else "deviation_of_other_device"
-    ]
-    mean, factor = max(mean, exchange_seconds(shape, division, device)), exp(NORMAL_90 * deviation)
+    mean = max(mean, exchange_seconds(shape, division, device))
+    factor = exp(NORMAL_90 * deviation_of(shape, division, device))
     return Estimated(mean=mean, low=mean / factor, high=mean * factor)
+
+
+def deviation_of(shape: ModelShape, division: Division, device: DeviceSpeed) -> float:
+    """That of the published steps that are divided in this way; of a model that is larger than all
+    of those, the widest of all ways.
+    """
+    figures = fitted()["step_time"]
+    ways: Mapping[str, Mapping[str, float]] = figures["ways"]
+    way = ways[division.way]
+    is_known = shape.parameters <= way["most_parameters"]
+    deviation = way["deviation"] if is_known else max(each["deviation"] for each in ways.values())
+    return deviation if device.rows else max(deviation, figures["deviation_of_other_device"])
 
 
 def exchange_seconds(shape: ModelShape, division: Division, device: DeviceSpeed) -> float:

@@ -19,7 +19,8 @@ from traindyno.core.planning.peak_lines import (
     MemoryEstimate,
     PeakLines,
     ProcessPeak,
-    lines_key,
+    division_of,
+    estimate_key,
     settings_of_lines,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -183,7 +184,8 @@ def test_the_key_changes_with_what_changes_the_memory(
     def key(settings: Settings, code: str = "1") -> str:
         processes = world_size(settings)
         assert processes is not None
-        return lines_key(workload, settings_of_lines(settings, processes), processes, code=code)
+        division = division_of(settings_of_lines(settings, processes), processes)
+        return estimate_key(workload, code=code, **division)
 
     assert (key(p4d()) == key(p4d(**changes))) is is_same
     assert key(p4d(), code="2") != key(p4d())

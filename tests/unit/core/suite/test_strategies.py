@@ -35,7 +35,6 @@ TABLES = {
     "traindyno/core/suite/choices.py": "the traits",
     "traindyno/core/suite/settings.py": "the settings that a strategy uses, and the default",
     "training/strategies/__init__.py": "the class of each strategy",
-    "traindyno/slices/estimates/memory.py": "the strategies whose memory has a closed form",
 }
 NAMES = {
     "traindyno/slices/imported/client.py": "DDP and FSDP are the axes of a run of a built-in task",

@@ -1,0 +1,58 @@
+"""Counts a model's size and that of its layers, for a planner's estimate of time."""
+
+from copy import deepcopy
+
+from traindyno.core.planning.model_shape import ModelShape
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.workload import Workload
+from training.models.config_numbers import count_in, text_of
+from training.models.flops import measure_size
+from training.models.model_config import model_config
+
+
+def measure_shape(workload: Workload) -> ModelShape | None:
+    """None for a model whose FLOPs or layers can't be counted."""
+    config, length = model_config(workload, None, model_path=None), workload.sequence_length
+    text = text_of(config)
+    layers, hidden = count_in(text, "num_hidden_layers"), count_in(text, "hidden_size")
+    if length is None or not layers or not hidden:
+        return None
+    # Attention in linear time is counted on a slow reference: on one and two periods of such a
+    # model's layers.
+    types = list(getattr(text, "layer_types", None) or ())
+    period = (
+        types.index("full_attention") + 1
+        if {"linear_attention", "full_attention"} <= set(types)
+        else layers
+    )
+    periods = layers // period
+    if types != types[:period] * periods:
+        period, periods = layers, 1
+    sizes = []
+    for count in range(1, min(2, periods) + 1):
+        shallow = deepcopy(config)
+        if periods > 1:
+            text_of(shallow).num_hidden_layers, text_of(shallow).layer_types = (
+                count * period,
+                types[: count * period],
+            )
+        sizes.append(measure_size(workload.task, shallow, length))
+    first, second = sizes[0], sizes[-1]
+    if first.flops_per_token is None or second.flops_per_token is None:
+        return None
+    inner = count_in(text, "intermediate_size") or count_in(text, "n_inner") or 4 * hidden
+    experts = count_in(text, "num_experts_per_tok")
+    if experts:
+        inner = experts * (count_in(text, "moe_intermediate_size") or inner)
+    return ModelShape(
+        parameters=first.parameters + (periods - 1) * (second.parameters - first.parameters),
+        flops_per_token=first.flops_per_token
+        + (periods - 1) * (second.flops_per_token - first.flops_per_token),
+        layers=layers,
+        hidden_size=hidden,
+        intermediate_size=inner,
+        vocabulary_size=0
+        if workload.task is Task.SEQUENCE_CLASSIFICATION
+        else count_in(text, "vocab_size") or 0,
+        sequence_length=length,
+    )
