@@ -1,6 +1,7 @@
 """`traindyno init`: a first suite for a model and its data, with what is estimated of each cell."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
