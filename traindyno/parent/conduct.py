@@ -4,7 +4,7 @@ import json
 import time
 from math import inf
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from traindyno.core.jobs.journal_format import (
     DEADLINE,
@@ -84,7 +84,12 @@ class QuietClock:
 class Race:
     """What the job's completed runs took. The first host decides; the others hear it."""
 
-    def __init__(self, attempt: JobAttempt, earlier: Mapping[str, List[Dict[str, Any]]]) -> None:
+    def __init__(
+        self,
+        attempt: JobAttempt,
+        runs: Sequence[RunOrder],
+        earlier: Mapping[str, List[Dict[str, Any]]],
+    ) -> None:
         self._host, self._count = attempt.host, attempt.peers.count
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
         self._scatter = run_scatter(
@@ -95,7 +100,7 @@ class Race:
         self._firsts = {run.run_id: first for first, run in attempt.job.again}
         self._completed: List[Completed] = []
         self._clocks: Dict[str, QuietClock] = {}
-        for run in attempt.job.every_run if self._samples is not None else ():
+        for run in runs if self._samples is not None else ():
             for end in earlier[run.run_id]:
                 self.add(run, end, str(end.get("job_name")))
 
@@ -217,41 +222,33 @@ class Conductor:
         self._attempt = attempt
         self._write = attempt.journal.write
         self._begun = 0
-        earlier = {
-            run.run_id: list(whole_ends(attempt.host.folder, run.run_id))
-            for run in attempt.job.every_run
-        }
+        runs = [*attempt.job.runs, *(run for _, run in attempt.job.again)]
+        earlier = {run.run_id: list(whole_ends(attempt.host.folder, run.run_id)) for run in runs}
         self._ended_earlier = {run_id for run_id, ends in earlier.items() if ends}
         self._ends: Dict[str, Optional[str]] = dict.fromkeys(
             run_id for run_id in earlier if run_id not in self._ended_earlier
         )
-        self._race = Race(attempt, earlier)
+        self._race = Race(attempt, runs, earlier)
 
     def conduct(self) -> None:
         """Raises PeerLost."""
         warm_up(self._attempt, self._ended_earlier)
         for run in self._attempt.job.runs:
             self._carry(run)
-        again = self._attempt.job.again if self.left_because is None else ()
-        contenders: List[str] = []
+        again, said = self._attempt.job.again if self.left_because is None else (), "[]"
         for number, (first, run) in enumerate(again):
             done, place = divmod(number, len(self._attempt.job.runs))
             if place == 0:
-                contenders = self._contenders(1 + done)
-            if first in contenders:
+                said = self._attempt.peers.first_says(
+                    "again/{}".format(done),
+                    lambda runs=1 + done: json.dumps(self._race.contenders(runs)),
+                )
+            if first in json.loads(said):
                 self._carry(run)
         self._keep_ends()
         self._attempt.peers.barrier("all")
         self._write(PARENT_ENDED, reason=self.left_because)
         self._attempt.peers.leave()
-
-    def _contenders(self, runs: int) -> List[str]:
-        """As the first host says."""
-        said = self._attempt.peers.first_says(
-            "again/{}".format(runs), lambda: json.dumps(self._race.contenders(runs))
-        )
-        found: List[str] = json.loads(said)
-        return found
 
     def _carry(self, run: RunOrder) -> None:
         attempt = self._attempt

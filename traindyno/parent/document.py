@@ -78,10 +78,6 @@ class JobOrder(NamedTuple):
     cut_off: Sequence[str] = ()
     again: Sequence[Tuple[str, RunOrder]] = ()
 
-    @property
-    def every_run(self) -> Sequence[RunOrder]:
-        return [*self.runs, *(run for _, run in self.again)]
-
 
 def find_document(environment: Mapping[str, str]) -> Path:
     """A path, or the name of a file in the channel of documents."""

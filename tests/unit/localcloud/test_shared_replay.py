@@ -294,14 +294,16 @@ AGAIN = [f"{cell}-{number}" for number in (1, 2) for cell in ("best", "level")]
 Events = list[tuple[str, str | None, str | None]]
 
 
-def racing_job(root: Path, first: Mapping[str, Any] = MappingProxyType({})) -> SharedJob:
+def racing_job(
+    root: Path, first: Mapping[str, Any] = MappingProxyType({}), slow: str = AGAIN[-1]
+) -> SharedJob:
     """Each cell may run twice more, "level" slowly at last.
 
     ``first``: what it does otherwise in its first job.
     """
 
     def run(run_id: str, cell: str) -> dict[str, Any]:
-        seconds = SLOW if run_id == AGAIN[-1] else SPEEDS[cell]
+        seconds = SLOW if run_id == slow else SPEEDS[cell]
         given = racing(run_id, seconds, waits=0.6, first=dict(first) if run_id == "level" else {})
         return {**given, "hyperparameters": {"seconds": seconds}}
 
@@ -382,6 +384,19 @@ def test_what_an_earlier_job_measured_counts_as_for_the_real_parent(
         "behind",
         *AGAIN,
     }
+
+
+@pytest.mark.parametrize(("instance", "count"), [("local.cpu", 2), ("ml.g5.xlarge", 4)])
+def test_a_contender_of_this_machine_runs_until_it_is_told_apart(
+    instance: str, count: int, faults: FaultInjector, tmp_path: Path
+) -> None:
+    # of two runs: ln √(1.05 × 2.5) = 0.4825, and 4 × 0.12 × √(2 ÷ 2) = 0.48
+    job, work = replayed(racing_job(tmp_path, slow=AGAIN[1]).document(), faults)
+    request = json.loads(json.dumps(job.request))
+    request["ResourceConfig"]["InstanceType"] = instance
+    session = next_session(replace(job, request=request), work, (), start_ms=0)
+    assert session.ended == {*SPEEDS, *AGAIN[:count]}
+    assert session.left == ()
 
 
 def test_contenders_that_are_cut_off_anywhere_end_once(

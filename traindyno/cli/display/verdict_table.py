@@ -81,8 +81,9 @@ def _table(verdict: Verdict) -> Table:
         [estimate_of(row, verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance
     )
     numbers = (f">{figure.heading[0].lower()}{figure.heading[1:]}~" for figure in shown)
+    level = f"{100 * (1 - verdict.significance):.4g} %"
     table = titled_table(
-        title, "", "cell~", f"{verdict.metric.value.replace('_', ' ')}, 95 %", *numbers
+        title, "", "cell~", f"{verdict.metric.value.replace('_', ' ')}, {level}", *numbers
     )
     table.columns[2].no_wrap = True
     as_good = {rival.cell_id for rival in verdict.related(Relation.EQUIVALENT)}

@@ -228,16 +228,10 @@ def judge_evidence(
         beaten = [
             by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN
         ]
-        # the cells of a pair have intervals of one level
+        # all cells have intervals of the level at which they are compared
         tail = significance / 2
-        of_rival = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
-        rivals = {rival.cell_id for rival in found.rivals}
-        rows = tuple(
-            build_row(each, noise, suite.goal.target, of_rival)
-            if each.cell.cell_id in rivals
-            else by_id[each.cell.cell_id]
-            for each in evidence.trials
-        )
+        of_look = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
+        rows = tuple(build_row(each, noise, suite.goal.target, of_look) for each in evidence.trials)
     return Verdict(
         suite_name=suite.name,
         goal=suite.goal,

@@ -217,5 +217,6 @@ def _draw(
         title=title,
         description="; ".join(f"{bar.label}: {value_text(bar.estimate.mean)}" for bar in bars),
     )
-    note = f"bars are 95 % intervals, shaded: {zone.name}" if zone else None
+    level = f"{100 * (1 - verdict.significance):.4g} %"
+    note = f"bars are {level} intervals, shaded: {zone.name}" if zone else None
     return draw_figure(title, picture, data=_data(*data, bars), note=note)

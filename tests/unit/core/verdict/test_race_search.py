@@ -382,3 +382,22 @@ def test_the_first_look_at_runs_of_this_machine_has_most_of_the_significance(
     found = judge(suite, expand_cells(suite), results)
     assert found.significance == pytest.approx(significance)
     assert found.level == 0.01
+
+
+def test_figures_of_a_pair_have_intervals_of_one_level_and_of_one_width() -> None:
+    suite = replace(suite_of(), training={"instance": "local.cpu"})
+    seconds = {1: 1.0, 2: 1.9}
+    results = rerun(suite, first_round(suite, seconds), seconds, 2)
+    found = judge(suite, expand_cells(suite), results)
+    assert found.finding is Finding.RECOMMENDED
+    (rival,) = found.rivals
+    assert known(rival.comparison.interval).confidence == pytest.approx(0.993)
+    for row in map(found.row, (known(found.recommended), rival.cell_id)):
+        shares = []
+        for estimate in (row.seconds, row.billable_seconds, row.samples_per_second):
+            interval = known(known(estimate).interval)
+            shares.append(interval.high / interval.low)
+        assert known(known(row.billable_seconds).interval).confidence == pytest.approx(0.993)
+        assert shares == pytest.approx([shares[0]] * 3, rel=0.05)
+        one_run = known(known(row.prediction).seconds)
+        assert shares[0] <= one_run.high / one_run.low
