@@ -64,7 +64,7 @@ class Measurement:
         5,
         "runs of each cell, in a race of each leading cell at most; an interval needs two",
         bound=Bound(least=1, most=1000),
-        default="9 in a race, 5 in a grid",
+        default="9 in a race, 5 in a grid, 3 of a cell without others",
     )
     warmup: int | None = described(
         None,
@@ -83,7 +83,9 @@ class Measurement:
         200,
         "the most optimizer steps of one run",
         bound=STEPS,
-        default="20 in a race that names nothing about the length of runs, else 200",
+        default=(
+            "20 in a race, and of one cell, that name nothing about the length of runs, else 200"
+        ),
     )
     least_seconds: float | None = described(
         None,
@@ -92,7 +94,7 @@ class Measurement:
             "number after its fifth counted step; not for script"
         ),
         bound=Bound(above=0, most=24 * 3600),
-        default="2 in a race that names nothing about the length of runs, else none",
+        default="2 where max_steps is 20, else none",
     )
     evaluate: bool = described(False, "evaluate on dataset.evaluation_split at the end")
     evaluate_every_steps: int | None = described(
@@ -248,7 +250,7 @@ class _Spine:
         Search.RACE,
         "race runs every cell once, ends runs that fall behind in their job, and measures the "
         "leading cells again; grid measures every cell",
-        default="race; grid where each run has its own job",
+        default="race; grid where each run has its own job, and of one cell",
     )
     purchase: Purchase = described(
         Purchase.ON_DEMAND,
@@ -272,6 +274,10 @@ class Suite(SliceSections, _Spine):
     """
 
     notes: str | None = described(None, "free text for readers of the file")
+
+    @property
+    def has_one_cell(self) -> bool:
+        return not self.include and all(len(values) < 2 for values in self.matrix.values())
 
     @property
     def keeps_checkpoints(self) -> bool:

@@ -65,6 +65,7 @@ CHOICES = [
 JOBS = "jobs"
 # The first run of a leading cell, and four times two more, forward and backward
 TRIALS_OF_A_RACE = 9
+TRIALS_ALONE = 3  # of a cell without others
 # Two warm up. The leading cells run again, so that the answer has several times as many. Short
 # steps are more, because a run of a fraction of a second shows what else the machine did in it.
 STEPS_OF_A_RACE, SECONDS_OF_A_RACE = 20, 2.0
@@ -168,14 +169,18 @@ def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
     """The suite with the defaults that depend on other settings.
 
     Without shared jobs the first round of a race is not cheap, and most such suites are asked what
-    one job of each cell costs.
+    one job of each cell costs. One cell has no rival: all its trials are in its first job.
     """
     named, measurement, search = document.get("measurement", {}), suite.measurement, suite.search
+    is_short = search.is_race
     if "search" not in document and measurement.jobs is Jobs.SEPARATE:
+        search, is_short = Search.GRID, False
+    elif "search" not in document and suite.has_one_cell:
         search = Search.GRID
-    if "trials" not in named and search.is_race:
-        measurement = replace(measurement, trials=TRIALS_OF_A_RACE)
-    if search.is_race and not named.keys() & SAY_LENGTH:
+    if "trials" not in named and is_short:
+        trials = TRIALS_OF_A_RACE if search.is_race else TRIALS_ALONE
+        measurement = replace(measurement, trials=trials)
+    if is_short and not named.keys() & SAY_LENGTH:
         measurement = replace(measurement, max_steps=STEPS_OF_A_RACE)
         # A script decides itself, and the full run's schedule is tried at a step that is named.
         if suite.workload.task is not choices.Task.SCRIPT and suite.workload.full_run is None:

@@ -568,6 +568,9 @@ def test_a_problem_of_form_hides_none_of_content_and_makes_none(form: str, conte
     assert {problem.split(": ")[0] for problem in problems(alone)} == {BROKEN_FORM[form][1]}
 
 
+ONE_CELL = {"matrix": {"compiler": ["none"]}}
+
+
 def without_search(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in small_document(**changes).items() if name != "search"}
 
@@ -580,8 +583,15 @@ def without_search(**changes: Any) -> dict[str, Any]:
         (small_document(measurement={}), Search.GRID, 5),
         (without_search(measurement={"jobs": "separate"}), Search.GRID, 5),
         (small_document(measurement={"jobs": "separate"}, search="race"), Search.RACE, 9),
+        (without_search(measurement={}, **ONE_CELL), Search.GRID, 3),
+        (without_search(measurement={"trials": 1}, **ONE_CELL), Search.GRID, 1),
+        (without_search(measurement={}, **ONE_CELL, include=[{"seed": 7}]), Search.RACE, 9),
+        (small_document(measurement={}, **ONE_CELL, search="race"), Search.RACE, 9),
     ],
-    ids=["nothing", "trials", "grid", "separate", "separate race"],
+    ids=[
+        *("nothing", "trials", "grid", "separate", "separate race"),
+        *("one cell", "trials of it", "included", "race of one cell"),
+    ],
 )
 def test_a_race_is_the_default_where_runs_share_jobs(
     document: dict[str, Any], search: Search, trials: int
@@ -607,6 +617,8 @@ def test_a_run_of_a_race_has_twenty_steps_and_two_seconds_by_default(
 ) -> None:
     of_race = parse_suite(without_search(measurement=measurement)).measurement
     assert (of_race.max_steps, of_race.least_seconds) == (steps, seconds)
+    alone = parse_suite(without_search(measurement=measurement, **ONE_CELL)).measurement
+    assert (alone.max_steps, alone.least_seconds) == (steps, seconds)
     in_grid = parse_suite(small_document(measurement=measurement)).measurement
     assert in_grid.max_steps == measurement.get("max_steps", 200)
     assert in_grid.least_seconds == measurement.get("least_seconds")
