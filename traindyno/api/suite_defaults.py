@@ -465,20 +465,11 @@ def _length_cautions(document: Mapping[str, Any], found: "Survey", length: objec
             f"{BYTES_PER_TOKEN} bytes each, and are cut"
         )
     filled = found.bytes / found.rows / BYTES_PER_TOKEN / length
-    is_asked = any("padding" in point for point in _points(document))
-    if filled < MOSTLY_PADDING and not is_asked:
+    if filled < MOSTLY_PADDING and '"padding":' not in json.dumps(document, default=str):
         yield (
             f"texts fill about {filled:.0%} of {length:,} tokens, the rest is padding: "
             "training.padding: longest or bucket, or an axis of them, may be much faster"
         )
-
-
-def _points(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The mappings of settings."""
-    included = document.get("include")
-    sections = [document.get(name) for name in ("training", "matrix")]
-    sections += included if isinstance(included, list) else []
-    yield from (section for section in sections if isinstance(section, Mapping))
 
 
 def _is_small(root: Path) -> bool:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from traindyno.api.local_paths import find_local, path_problem
 from traindyno.api.suite_defaults import suite_name_of
@@ -24,13 +23,11 @@ from traindyno.core.documents.problems import Unexpected, close_to, refusal, sho
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.choices import GoalKind, Task
-from traindyno.slices.estimates.candidates import NO_BASIS, Candidate
 from traindyno.slices.estimates.first_suite import (
     Asked,
     Proposal,
     estimate_texts,
     is_proposed,
-    known_texts,
     propose,
     suite_text,
     token_figures,
@@ -234,7 +231,7 @@ def _model(given: str, folder: Path) -> str | dict[str, Any]:
     return {"config": found}
 
 
-def _estimates_table(proposal: Proposal) -> Table:
+def _print(proposal: Proposal) -> None:
     table = titled_table(
         f"Estimates of {proposal.work}, none of them measured",
         "cell~",
@@ -247,7 +244,9 @@ def _estimates_table(proposal: Proposal) -> Table:
         "quota",
     )
     for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True):
-        texts = estimate_texts(each)
+        texts = estimate_texts(each, proposal.inputs.prices)
+        has, needed = proposal.quota(each)
+        quota = UNKNOWN if has is None else f"have {has}, need {needed}"
         per_second, per_billion = token_figures(each, proposal.tokens).values()
         table.add_row(
             cell.label,
@@ -257,30 +256,9 @@ def _estimates_table(proposal: Proposal) -> Table:
             number_text(per_second),
             UNKNOWN if per_billion is None else usd_text(per_billion),
             each.evidence,
-            _quota_text(proposal, each),
+            quota,
         )
-    return table
-
-
-def _known_table(proposal: Proposal) -> Table:
-    """Of cells without a basis for estimates."""
-    headings = ("cell~", ">device memory", ">price/h", "evidence", "quota")
-    table = titled_table(f"Cells of {proposal.work}, none of them estimated", *headings)
-    for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True):
-        known = known_texts(each, proposal.inputs.prices).values()
-        evidence = "" if each.evidence == NO_BASIS else each.evidence
-        table.add_row(cell.label, *known, evidence, _quota_text(proposal, each))
-    return table
-
-
-def _quota_text(proposal: Proposal, candidate: Candidate) -> str:
-    has, needed = proposal.quota(candidate)
-    return UNKNOWN if has is None else f"have {has}, need {needed}"
-
-
-def _print(proposal: Proposal) -> None:
-    table = _known_table if proposal.why_unknown else _estimates_table
-    STANDARD_OUTPUT.print(table(proposal))
+    STANDARD_OUTPUT.print(table)
     if proposal.why_unknown:
         STANDARD_OUTPUT.print(
             f"no basis for estimates: {proposal.why_unknown}; after one run of each cell, plan has "

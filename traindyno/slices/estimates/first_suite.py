@@ -399,12 +399,16 @@ def token_figures(candidate: Candidate, tokens: int) -> dict[str, float | None]:
     }
 
 
-def estimate_texts(candidate: Candidate) -> dict[str, str]:
-    """Memory, time and cost with their intervals, as a person reads them."""
+def estimate_texts(candidate: Candidate, prices: PriceList) -> dict[str, str]:
+    """Memory, time and cost with their intervals, as a person reads them; of what is unknown the
+    memory of a device, and the price.
+    """
     memory, device = candidate.memory_bytes, candidate.device_bytes
-    texts = {"memory": NOT_ESTIMATED, "time": NO_BASIS, "cost": NO_BASIS}
-    if candidate.evidence == NO_BASIS:
-        texts["memory"] = NO_BASIS
+    texts = {"memory": NOT_ESTIMATED, "time": UNKNOWN, "cost": UNKNOWN}
+    if candidate.evidence == NO_BASIS and device is not None:
+        texts["memory"] = f"{UNKNOWN} of {bytes_text(device)}"
+    if price := prices.get(candidate.settings.instance):
+        texts["cost"] += f", {usd_text(price.usd_per_hour * candidate.settings.instance_count)}/h"
     if memory is not None:
         room = "" if device is None else f" of {bytes_text(device)}"
         texts["memory"] = (
@@ -419,16 +423,6 @@ def estimate_texts(candidate: Candidate) -> dict[str, str]:
         found = candidate.usd
         texts["cost"] = f"{usd_text(found.mean)} ({interval_text(found.low, found.high, usd_text)})"
     return texts
-
-
-def known_texts(candidate: Candidate, prices: PriceList) -> dict[str, str]:
-    """What is known of a cell without a basis for estimates."""
-    device, price = candidate.device_bytes, prices.get(candidate.settings.instance)
-    hourly = None if price is None else price.usd_per_hour * candidate.settings.instance_count
-    return {
-        "device memory": UNKNOWN if device is None else bytes_text(device),
-        "price/h": usd_text(hourly),
-    }
 
 
 def suite_text(proposal: Proposal) -> str:
@@ -475,10 +469,7 @@ def _yaml(value: Any) -> list[str]:
 
 
 def _comment(candidate: Candidate, prices: PriceList) -> str:
-    texts = estimate_texts(candidate)
-    if set(texts.values()) == {NO_BASIS}:
-        known = ", ".join(f"{name} {text}" for name, text in known_texts(candidate, prices).items())
-        return f"{known}; {candidate.evidence}"
+    texts = estimate_texts(candidate, prices)
     return (
         f"memory {texts['memory']}, time {texts['time']}, cost {texts['cost']}; "
         f"{candidate.evidence}"
