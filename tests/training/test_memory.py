@@ -13,7 +13,7 @@ from tests.nightly import NIGHTLY
 from tests.training.forked import run_group
 from tests.training.shape_watch import watched_shapes
 from traindyno.core.planning.memory import finding_of
-from traindyno.core.planning.peak_lines import MemoryEstimate, PeakLines
+from traindyno.core.planning.peak_lines import MemoryEstimate, PeakLines, with_vocabulary
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part, settings_document
 from traindyno.core.suite.workload import Tokenizer, Workload
@@ -223,7 +223,7 @@ def test_a_tokenizer_that_is_yet_to_be_trained_decides_the_embeddings() -> None:
         workload_of(without, "causal-lm"), tokenizer=Tokenizer(train_vocabulary_size=500)
     )
     named = estimate_memory(workload_of(GPT2, "causal-lm"), settings)
-    assert estimate_memory(workload, settings) == named
+    assert estimate_memory(with_vocabulary(workload), settings) == named
 
 
 CUT = {"pipeline_degree": 2, "micro_batches": 4, "pipeline_schedule": "1f1b"}

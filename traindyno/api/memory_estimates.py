@@ -43,6 +43,7 @@ from traindyno.core.planning.peak_lines import (
     estimate_key,
     has_own_events,
     settings_of_lines,
+    with_vocabulary,
 )
 from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
@@ -66,18 +67,18 @@ class EstimatesUnavailable(TraindynoError):
 class MemoryEstimator:
     """The memory of one workload's configurations.
 
-    Its process starts with the first that was not kept; ``close`` ends it. ``say`` gets a line for
-    each that takes time, and none is begun after ``until``, a time of ``monotonic``.
+    Its process starts with the first that was not kept. ``say`` gets a line for each that takes
+    time, and after ``until``, a time of ``monotonic``, none is begun or ended.
 
     Raises EstimatesUnavailable.
     """
 
-    def __init__(self, workload: Workload, *, beside: Path, say: Say, until: float = inf) -> None:
+    def __init__(self, workload: Workload, *, beside: Path, say: Say) -> None:
         self._workload = with_configuration(workload, beside)
         _check_installed()
         self._code = f"{training_code_digest()} {FORM}"
         self._say = say
-        self._until = until
+        self.until = inf
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] = TemporaryFile("w+")  # noqa: SIM115
         self._answers: dict[Path, dict[str, Any]] = {}
@@ -129,7 +130,7 @@ class MemoryEstimator:
         if path not in self._answers and (text := read_kept(path)) is not None:
             self._answers[path] = json.loads(text)
         if path not in self._answers:
-            if monotonic() >= self._until:
+            if monotonic() >= self.until:
                 return {"why_unknown": LATER}
             self._say(label)
             self._answers[path] = self._ask(request)
@@ -141,7 +142,7 @@ class MemoryEstimator:
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        end = Timer(min(self._until - monotonic(), 1e6), process.kill)
+        end = Timer(min(self.until - monotonic(), 1e6), process.kill)
         end.start()
         try:
             with suppress(BrokenPipeError):
@@ -153,7 +154,7 @@ class MemoryEstimator:
         if line:
             answer: dict[str, Any] = json.loads(line)
             return answer
-        if monotonic() >= self._until:
+        if monotonic() >= self.until:
             return {"why_unknown": LATER}
         status = process.wait()
         self._errors.seek(0)
@@ -212,7 +213,7 @@ def with_configuration(workload: Workload, beside: Path) -> Workload:
     if workload.task is Task.SCRIPT:
         raise EstimatesUnavailable("a script's model is known only while it runs")
     if model is None or model.path is None:
-        return workload
+        return with_vocabulary(workload)
     local = find_local(model.path, beside)
     if local is None:
         folder = find_configuration(model.path, model.revision, None)
@@ -224,4 +225,5 @@ def with_configuration(workload: Workload, beside: Path) -> Workload:
             f"the configuration of {model.path} is not on this machine: expected a folder with a "
             "config.json, a config in the suite, or a Hub id whose config.json was fetched"
         )
-    return replace(workload, model=replace(model, path=None, revision=None, config=config))
+    model = replace(model, path=None, revision=None, config=config)
+    return replace(workload, model=model, tokenizer=None)

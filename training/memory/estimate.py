@@ -183,7 +183,6 @@ def watch_steps(
         strategy=TRAITS[settings.strategy].stand_in or settings.strategy,
         gradient_accumulation_steps=accumulation_steps(settings, topology.world_size),
     )
-    workload = _with_vocabulary(workload)
     setup = _setup(workload, settings, topology)
     batches = _batches(workload, settings)
     with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
@@ -228,17 +227,6 @@ def _run(
         after_step=lambda: None,
     )
     return max(seen)
-
-
-def _with_vocabulary(workload: Workload) -> Workload:
-    """The model gets the vocabulary size of the tokenizer that the job trains, unless its
-    configuration sets one.
-    """
-    size = workload.tokenizer.train_vocabulary_size if workload.tokenizer else None
-    config = workload.model.config if workload.model else None
-    if size is None or config is None or "vocab_size" in config or workload.model is None:
-        return workload
-    return replace(workload, model=replace(workload.model, config={**config, "vocab_size": size}))
 
 
 def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:

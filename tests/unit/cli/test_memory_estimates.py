@@ -160,12 +160,13 @@ def test_after_the_time_that_is_given_only_what_was_kept_is_known(
     workload = suite_of_batch(8).workload
     with MemoryEstimator(workload, beside=tmp_path, say=silent) as estimator:
         known = estimator.find(first)
-    with MemoryEstimator(workload, beside=tmp_path, say=silent, until=0) as estimator:
+    with MemoryEstimator(workload, beside=tmp_path, say=silent) as estimator:
+        estimator.until = 0
         assert estimator.find(first) == known
         assert estimator.find(second).why_unknown == LATER
     python.write_text(program_of(tmp_path, "import time; time.sleep(600)"))
-    until = monotonic() + 0.2
-    with MemoryEstimator(workload, beside=tmp_path, say=silent, until=until) as estimator:
+    with MemoryEstimator(workload, beside=tmp_path, say=silent) as estimator:
+        estimator.until = monotonic() + 0.2
         assert estimator.find(second).why_unknown == LATER
 
 

@@ -22,7 +22,7 @@ MOST_PASSES = 2
 WITHOUT_EFFECT = tuple(
     name for name, description in setting_descriptions().items() if not description.changes_memory
 )
-OF_TENSORS = ("task", "model", "tokenizer", "sequence_length", "label_count")
+OF_TENSORS = ("task", "model", "sequence_length", "label_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +125,17 @@ def estimate_key(workload: Workload, **others: Any) -> str:
         **others,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def with_vocabulary(workload: Workload) -> Workload:
+    """The model gets the vocabulary size of the tokenizer that the job trains, unless its
+    configuration sets one; nothing else of the tokenizer matters.
+    """
+    size = workload.tokenizer.train_vocabulary_size if workload.tokenizer else None
+    model, plain = workload.model, replace(workload, tokenizer=None)
+    if size is None or model is None or model.config is None or "vocab_size" in model.config:
+        return plain
+    return replace(plain, model=replace(model, config={**model.config, "vocab_size": size}))
 
 
 def is_synthetic(workload: Workload) -> bool:

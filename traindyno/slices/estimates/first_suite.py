@@ -225,15 +225,15 @@ def _know(
         folder = find_local(model.path, suite.folder)
         if find_configuration(model.path, model.revision, folder) is None:
             fetch_configuration(model.path, model.revision)
-    until = time.monotonic() + ESTIMATING_SECONDS
     try:
-        estimator = MemoryEstimator(workload, beside=suite.folder, say=say, until=until)
+        estimator = MemoryEstimator(workload, beside=suite.folder, say=say)
     except EstimatesUnavailable as error:
         return work, str(error)
     stack.enter_context(estimator)
     shape = estimator.shape()
     if shape is None:
         return work, "the FLOPs of this model can't be counted"
+    estimator.until = time.monotonic() + ESTIMATING_SECONDS
     return replace(work, shape=shape, memory=estimator.find), None
 
 
