@@ -190,12 +190,16 @@ LONG = "the cat sat on the mat"
         ({"review": LONG, "stars": 3, "day": "2026-01-01"}, "review"),
         ({"body": LONG, "reply": "no"}, "expected one of the data's columns: body, reply"),
         ({"body": LONG, "reply": LONG}, "expected one of the data's columns: body, reply"),
-        ({"messages": [{"role": "user", "content": "a"}]}, "data has chats (messages); a built-in"),
-        ({"conversations": [{"from": "gpt", "value": "a"}]}, "has chats (conversations); a built-"),
-        ({"prompt": "Explain", "completion": LONG}, "with their completions (prompt, completion)"),
-        ({"instruction": LONG, "input": "", "output": "no"}, "answers (instruction, output); a"),
-        ({"prompt": LONG, "chosen": "yes", "rejected": "no"}, "pairs (chosen, rejected); a built"),
-        ({"question": LONG, "answer": "no"}, "questions with their answers (question, answer); a"),
+        (
+            {"messages": [{"role": "user", "content": "a"}]},
+            "row 1: the conversation has no turn of",
+        ),
+        (
+            {"messages": [{"role": "user", "content": ""}]},
+            "data.jsonl, row 1: turn 1, of user, has",
+        ),
+        ({"prompt": LONG, "chosen": "yes", "rejected": "no"}, "pairs (chosen, rejected); with"),
+        ({"question": LONG, "answer": "no"}, "questions with their answers (question, answer); w"),
         ({"dialog": json.dumps([{"role": "user", "content": LONG}])}, "got nothing, expected one"),
         ({"text": json.dumps([{"role": "user", "content": LONG}])}, "the turns of a chat as JSON"),
     ],
@@ -206,6 +210,31 @@ def test_a_column_is_chosen_only_where_no_other_has_texts(
     found = causal_problem(tmp_path, [row] * 4)
     assert told in found
     assert found.count("\n") == 0
+
+
+TURNS = [{"role": "user", "content": LONG}, {"role": "assistant", "content": "no"}]
+CHAT_ROWS = {
+    "messages": {"messages": TURNS, "id": "7"},
+    "conversations": {"conversations": json.dumps(TURNS)},
+    "prompt and completion": {"prompt": LONG, "completion": "no"},
+    "instruction and output": {"instruction": LONG, "input": "", "output": "no"},
+}
+
+
+@pytest.mark.parametrize("form", CHAT_ROWS)
+def test_conversations_are_found_by_their_columns(form: str, tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text("\n".join([json.dumps(CHAT_ROWS[form])] * 40))
+    document = {"task": "causal-lm", "model": {"config": {}}, "dataset": "data.jsonl"}
+    for packing, count in ((False, 40), (True, 40 * (len(LONG) + 2) // (4 * 128))):
+        given = {**document, "sequence_length": 128, "training": {"packing": packing}}
+        found = CompletedSuite(given, stem="a", folder=tmp_path, is_local=True)
+        assert found.problems == []
+        workload = found.document["workload"]
+        assert (workload["dataset"]["format"], workload["examples"]) == ("chat", count)
+        assert f'format: "chat" (the data has {form})' in str(list(map(str, found.defaults)))
+    other = {**document, "task": "masked-lm"}
+    told = CompletedSuite(other, stem="a", folder=tmp_path, is_local=True).problems
+    assert "workload.task causal-lm with workload.dataset.format: chat" in str(told)
 
 
 def test_data_of_texts_alone_is_told_to_have_no_labels(tmp_path: Path) -> None:

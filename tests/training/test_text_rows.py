@@ -224,5 +224,5 @@ def test_tokens_of_another_traindyno_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"arrays of another Traindyno \(counted\); expected"):
         read_sequences(tmp_path / "True" / "train")
     manifest.write_text(json.dumps({"sequences": 6, "vocabulary_size": 7}))  # as version 1 had it
-    with pytest.raises(WorkloadError, match="got no version, expected 2; make the tokens again"):
+    with pytest.raises(WorkloadError, match="got no version, expected 3; make the tokens again"):
         read_sequences(tmp_path / "True" / "train")

@@ -59,6 +59,7 @@ ROOMS = {
             "local_paths",
             "model_check",
             "suite_defaults",
+            "chat_check",
         ),
         *(
             "suite_loading",
@@ -163,6 +164,7 @@ MAY_IMPORT = {
         "localcloud",
         "training.models.model_check",  # the image installs it
         "training.data.survey",
+        "training.data.chat_survey",
         "training.errors",
         "huggingface_hub",
         "botocore",
@@ -219,6 +221,7 @@ MAY_IMPORT = {
         "boto3",
         "torch",
         "transformers",
+        "jinja2",
         "huggingface_hub",
         "tokenizers",
         "datasets",

@@ -27,7 +27,7 @@ LONGEST_HUB_ID, LONGEST_SHOWN = 96, 200
 OFF = ("false", "0", "no", "off")
 # A built-in task loads them; a script may go on with the training of what it gets.
 PRETRAINED = ("tokenizer", "model")
-DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt"}
+DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt", ".jinja"}
 
 
 class StagingRefused(TraindynoError):

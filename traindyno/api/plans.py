@@ -10,6 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from traindyno.api.chat_check import TOKENISED, chat_lines
 from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.api.local_paths import StagingRefused, find_local, travel_lines
 from traindyno.api.memory_estimates import EstimatesUnavailable, estimate_cells
@@ -40,8 +41,6 @@ from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_past_runs
 from traindyno.travelling_files import Reason, Travelling, listed, travelling_data
 
-# The folder holds tokens, and a run reads these.
-TOKENISED = "train/traindyno-data.json"
 MISSED = (Reason.LINK, Reason.UNREADABLE)
 
 
@@ -221,6 +220,7 @@ def file_lines(suite: Suite, allowed: Collection[Path]) -> Iterator[str]:
     reads = data_lines(suite.suite, beside=suite.folder, allowed=allowed)
     yield from travel_lines(suite.document["workload"], beside=suite.folder, allowed=allowed)
     yield from reads
+    yield from chat_lines(suite.suite, suite.folder)
     yield from model_lines(suite.suite, suite.folder)
 
 

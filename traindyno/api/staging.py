@@ -56,6 +56,8 @@ class StagingArea:
                 workload[section] = self._staged_path(part, is_pretrained=is_loaded)
             elif isinstance(part, dict) and isinstance(part.get("path"), str):
                 part["path"] = self._staged_path(part["path"], is_pretrained=is_loaded)
+            if isinstance(part, dict) and isinstance(part.get("chat_template"), str):
+                part["chat_template"] = self._staged_path(part["chat_template"])
         channels = workload.get("channels")
         for name, path in channels.items() if isinstance(channels, dict) else ():
             channels[name] = self._staged_path(path) if isinstance(path, str) else path

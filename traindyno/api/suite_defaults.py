@@ -29,7 +29,7 @@ from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.saved_model import architectures, longest_sequence, tasks_of_heads
 from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import JOB_SECONDS, Confirm, Suite
-from traindyno.core.suite.workload import Dataset, Workload
+from traindyno.core.suite.workload import OF_CHAT, Dataset, Workload
 from traindyno.travelling_files import listed
 
 if TYPE_CHECKING:
@@ -302,9 +302,9 @@ class CompletedSuite:
             self.open_paths |= {*OF_DATA}  # its problem is told elsewhere, and answers these
         elif isinstance(named.get("path"), str):
             workload["dataset"] = dict(named)
-            with _local_data(named["path"], self._folder) as root:
+            with local_data(named["path"], self._folder) as root:
                 can_read = not missing_libraries() and has_training_code()
-                if root is not None and can_read and _is_small(root):
+                if root is not None and can_read and is_small(root):
                     self._fill_from_data(workload, root, config)
         labels = config.get("id2label")
         if (
@@ -329,13 +329,23 @@ class CompletedSuite:
         self, workload: dict[str, Any], root: Path, config: Mapping[str, Any]
     ) -> None:
         """Reads the data as the job will read it, so that what is wrong with it is known before."""
-        from training.data.survey import find_columns, label_problem, survey  # noqa: PLC0415  (imports pyarrow)
+        from training.data.survey import (  # noqa: PLC0415  (imports pyarrow)
+            find_columns,
+            label_problem,
+            survey,
+            survey_chat,
+        )
         from training.errors import WorkloadError  # noqa: PLC0415
 
         with_labels = workload["task"] == Task.SEQUENCE_CLASSIFICATION
         try:
             dataset = _dataset(workload["dataset"])
             columns = None if dataset is None else find_columns(dataset, root)
+            if columns is not None and self._is_chat(workload, columns):
+                dataset = _dataset(workload["dataset"])
+                if dataset is not None and not {"examples", "sequence_length"} <= workload.keys():
+                    self._fill_examples_of_chat(workload, survey_chat(dataset, root), config)
+                return
             if columns is not None and not self._fill_columns(
                 workload["dataset"], columns, with_labels=with_labels
             ):
@@ -371,13 +381,42 @@ class CompletedSuite:
         if with_labels:
             self.cautions += _length_cautions(self.document, found, workload.get("sequence_length"))
             self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")
-        elif isinstance(length := workload.get("sequence_length"), int) and length > 0:
+        else:
+            self._fill_examples(workload, found)
+
+    def _fill_examples(self, workload: Mapping[str, Any], found: "Survey") -> None:
+        """Of texts that are packed."""
+        if isinstance(length := workload.get("sequence_length"), int) and length > 0:
             sequences = max(1, found.bytes // (BYTES_PER_TOKEN * length))
             why = (
                 f"about one epoch: {found.bytes} bytes of text, {BYTES_PER_TOKEN} a token, "
                 f"{length} tokens a sequence"
             )
             self._give("workload.examples", sequences, why)
+
+    def _is_chat(self, workload: Mapping[str, Any], columns: "Columns") -> bool:
+        """Whether the suite or the names of the columns say that the rows are conversations."""
+        named = workload["dataset"]
+        if named.get("format") == DatasetFormat.CHAT:
+            return True
+        has_texts = "text_column" in named or "text" in columns.names
+        is_open = named.get("format", DatasetFormat.AUTO) == DatasetFormat.AUTO and not has_texts
+        if workload["task"] != Task.CAUSAL_LM or not is_open or columns.chat is None:
+            return False
+        why = f"the data has {' and '.join(columns.chat)}"
+        self._give("workload.dataset.format", DatasetFormat.CHAT.value, why)
+        return True
+
+    def _fill_examples_of_chat(
+        self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]
+    ) -> None:
+        self._fill_length(workload, found, config)
+        training = self.document.get("training")
+        if isinstance(training, Mapping) and training.get("packing") is False:
+            why = f"one epoch: the conversations of {workload['dataset']['path']}"
+            self._give("workload.examples", found.rows, why)
+        else:
+            self._fill_examples(workload, found)
 
     def _fill_columns(
         self, named: Mapping[str, Any], columns: "Columns", *, with_labels: bool
@@ -472,7 +511,7 @@ def _length_cautions(document: Mapping[str, Any], found: "Survey", length: objec
         )
 
 
-def _is_small(root: Path) -> bool:
+def is_small(root: Path) -> bool:
     """Whether the data of a folder are so few that they are read whole; a large one is not listed
     to its end.
     """
@@ -495,7 +534,8 @@ def _is_number(value: object) -> TypeGuard[float]:
 def _dataset(named: Mapping[str, Any]) -> Dataset | None:
     known = {field.name for field in fields(Dataset)}
     try:
-        values = {**named, "format": DatasetFormat(named.get("format", DatasetFormat.AUTO))}
+        of_files = {name: value for name, value in named.items() if name not in OF_CHAT}
+        values = {**of_files, "format": DatasetFormat(named.get("format", DatasetFormat.AUTO))}
     except ValueError:
         return None
     is_text = all(isinstance(value, str) for value in values.values() if value is not None)
@@ -503,7 +543,7 @@ def _dataset(named: Mapping[str, Any]) -> Dataset | None:
 
 
 @contextmanager
-def _local_data(path: str, folder: Path) -> Iterator[Path | None]:
+def local_data(path: str, folder: Path) -> Iterator[Path | None]:
     """The file or folder of this machine; None for data elsewhere."""
     if not is_sample(path):
         yield find_local(path, folder)

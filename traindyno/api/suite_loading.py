@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from traindyno.api.chat_check import find_chat_problems
 from traindyno.api.local_paths import find_argument_problems, find_local, find_path_problems
 from traindyno.api.model_check import find_model_problems
 from traindyno.api.suite_defaults import FIELDS_AT_THE_TOP, CompletedSuite, Default
@@ -120,6 +121,7 @@ def check_startable(suite: Suite) -> None:
     problems = [*find_path_problems(suite.document["workload"], suite.folder)]
     problems = problems or [*find_argument_problems(suite.suite, suite.folder)]
     problems = problems or find_model_problems(suite.suite, suite.folder)
+    problems = problems or find_chat_problems(suite.suite, suite.folder)
     if problems:
         raise (
             SuiteInvalid(problems)

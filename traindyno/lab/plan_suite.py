@@ -179,6 +179,9 @@ def _prefixes(workload: Workload) -> Iterator[tuple[str, str]]:
         source = getattr(workload, field)
         if source is not None and is_s3_uri(source.path):
             yield f"workload.{field}.path", source.path
+    template = workload.dataset.chat_template if workload.dataset else None
+    if is_s3_uri(template):
+        yield "workload.dataset.chat_template", template
     for name, uri in workload.channels.items():
         if is_s3_uri(uri):
             yield f"workload.channels.{name}", uri
@@ -270,10 +273,17 @@ class _TokenPlan:
         return None if TOKENISED in names else digest
 
     def tokenizer_content(self, workload: Workload) -> str:
-        """Identifies the tokenizer.
+        """Identifies the tokenizer, and the file of its chat template.
 
         Without a revision, a Hub tokenizer may change between executions.
         """
+        template = workload.dataset.chat_template if workload.dataset else None
+        own = self._tokenizer_alone(workload)
+        if not is_s3_uri(template):
+            return own
+        return f"{own} {self.listing.content('workload.dataset.chat_template', template)[0]}"
+
+    def _tokenizer_alone(self, workload: Workload) -> str:
         tokenizer = workload.tokenizer
         if tokenizer is not None and tokenizer.path is None:
             return "trained on the data"

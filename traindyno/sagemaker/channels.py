@@ -5,6 +5,7 @@ from typing import Any
 
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.checks.job_limits_check import (
+    CHAT_TEMPLATE_CHANNEL,
     MODEL_CHANNEL,
     TOKENIZER_CHANNEL,
     TRAIN_CHANNEL,
@@ -23,7 +24,15 @@ def run_channels(run: Run, workload: Workload) -> list[dict[str, Any]]:
     further = [channel(name, uri, InputMode.FILE) for name, uri in workload.channels.items()]
     tokenizer = None if run.tokens else _path(workload.tokenizer)
     pretrained = _pretrained_channels(_path(workload.model), tokenizer, model_mode=InputMode.FILE)
-    return [*_dataset_channel(run, workload.dataset), *pretrained, *further]
+    templates = () if run.tokens else _template_channel(workload.dataset)
+    return [*_dataset_channel(run, workload.dataset), *templates, *pretrained, *further]
+
+
+def _template_channel(dataset: Dataset | None) -> Iterator[dict[str, Any]]:
+    """Tokens bring the template in their tokenizer."""
+    template = dataset.chat_template if dataset else None
+    if is_s3_uri(template):
+        yield channel(CHAT_TEMPLATE_CHANNEL, template, InputMode.FILE)
 
 
 def _dataset_channel(run: Run, dataset: Dataset | None) -> Iterator[dict[str, Any]]:
@@ -45,8 +54,10 @@ def preparation_channels(preparation: DataPreparation, workload: Workload) -> li
     if preparation.stages_model:
         dataset = tokenizer = None
     channels = [channel(TRAIN_CHANNEL, dataset, InputMode.FAST_FILE)] if is_s3_uri(dataset) else []
+    templates = () if preparation.stages_model else _template_channel(workload.dataset)
     return [
         *channels,
+        *templates,
         *_pretrained_channels(_path(workload.model), tokenizer, model_mode=InputMode.FAST_FILE),
     ]
 

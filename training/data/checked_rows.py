@@ -93,15 +93,19 @@ def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]
             f"JSON; {WAY}"
         )
     for row, text in enumerate(found, start=first_row):
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            lone = ascii(text[error.start : error.end])
-            raise WorkloadError(
-                f"{name}, row {row}: the text has {lone} at character {error.start + 1}, a half of "
-                "a surrogate pair, which is no character; expected text in Unicode"
-            ) from error
+        refuse_half_characters(text, f"{name}, row {row}")
     return found
+
+
+def refuse_half_characters(text: str, place: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        lone = ascii(text[error.start : error.end])
+        raise WorkloadError(
+            f"{place}: the text has {lone} at character {error.start + 1}, a half of a surrogate "
+            "pair, which is no character; expected text in Unicode"
+        ) from error
 
 
 def check_labels(labels: Sequence[object], name: str, first_row: int) -> None:

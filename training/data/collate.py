@@ -162,6 +162,9 @@ class Collate:
         elif self.task is Task.SEQUENCE_CLASSIFICATION:
             assert sequences.labels is not None
             labels = sequences.labels[samples]
+        elif sequences.loss_mask is not None:
+            counted = sequences.counted(samples, tokens.shape[1])
+            labels = np.where(counted, tokens, IGNORED_LABEL)
         elif mask is not None:
             labels = np.where(mask, tokens, IGNORED_LABEL)
         batch = {"input_ids": torch.from_numpy(inputs)}
@@ -177,9 +180,12 @@ class Collate:
         """Returns [N], how many labels of each of ``samples`` [N] count in the loss; None if all
         have equally many.
         """
+        lengths = sequences.lengths[samples]
+        if sequences.loss_mask is not None:
+            counts: Array = sequences.counted(samples, int(lengths.max())).sum(axis=1)
+            return counts
         if self.pad_to is None or self.task is Task.SEQUENCE_CLASSIFICATION:
             return None
-        lengths = sequences.lengths[samples]
         return lengths - 1 if self.masking is None else self.masking.counts(lengths)
 
 

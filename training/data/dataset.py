@@ -190,8 +190,11 @@ def load_dataset(run: RunSettings, job: JobPaths, topology: Topology) -> TokenDa
                 "streamed data has no held-out part; expected dataset.evaluation_split"
             )
         assert job.data_root is not None
+        from training.data.conversations import has_chat  # noqa: PLC0415  # pyarrow: only streams need it
+
         files = find_files(dataset, job.data_root, dataset.split)
-        is_uniform = run.settings.packing and run.workload.task is not Task.SEQUENCE_CLASSIFICATION
+        is_packed = run.settings.packing and run.workload.task is not Task.SEQUENCE_CLASSIFICATION
+        is_uniform = is_packed and not has_chat(run.workload, files)
     else:
         train = read_sequences(folder / TRAIN)
         if evaluation is None:

@@ -15,7 +15,7 @@ import numpy as np
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
-from training.data.batch import Array
+from training.data.batch import Array, Mask
 from training.data.checked_rows import Rows
 from training.data.labels import Labelled, label_of
 from training.inference import Frame, begun_texts, frame_of
@@ -30,11 +30,13 @@ LEAST_TOKENS = {Task.CAUSAL_LM: 2, Task.MASKED_LM: 3, Task.SEQUENCE_CLASSIFICATI
 class Encoded:
     """One sequence of ``tokens`` [L], without padding.
 
-    ``documents`` [D] are the places where a text begins, if the sequence is packed.
+    ``documents`` [D] are the places where a text begins, if the sequence is packed. ``loss_mask``
+    [L] is true for the tokens that count in the loss; None if all of them do.
     """
 
     tokens: Array
     documents: Array | None = None
+    loss_mask: Mask | None = None
     label: Labelled | None = None
 
 
@@ -115,6 +117,22 @@ class Encoder:
                 encoded = self._encoded([batch.texts[place] for place in kept], batch)
                 for tokens, place in zip(encoded, kept, strict=True):
                     yield np.asarray(tokens, dtype=np.int64), batch, place
+
+    def summary(self) -> str:
+        """What became of rows that are in no sequence; empty if there are none."""
+        if not self.left_out:
+            return ""
+        counted = f"{self.left_out:,} (such as {self.example})"
+        return f"; rows left out because they are too short to train on: {counted}"
+
+    def whole_texts(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of texts of a causal language model, each with one end token."""
+        encoded = begun_texts(self._tokenizer, texts, self._frame)
+        return [self._ended(tokens, is_empty=False) for tokens in encoded]
+
+    def begun_texts(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of texts that go on."""
+        return begun_texts(self._tokenizer, texts, self._frame)
 
     def _encoded(self, texts: list[str], batch: Rows) -> list[list[int]]:
         is_begun = self._is_causal and not batch.continues

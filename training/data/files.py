@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import DatasetFilesInvalid, format_of, is_hidden, split_files
+from traindyno.core.suite.data_formats import (
+    BY_NAMES,
+    DatasetFilesInvalid,
+    format_of,
+    is_hidden,
+    split_files,
+)
 from traindyno.core.suite.workload import Dataset
 from training.errors import WorkloadError
 
@@ -60,7 +66,7 @@ def _refuse_links(root: Path, names: Sequence[str]) -> None:
 
 
 def files_format(dataset: Dataset, files: Sequence[DataFile]) -> DatasetFormat:
-    return format_of(files[0].name) if dataset.format is DatasetFormat.AUTO else dataset.format
+    return format_of(files[0].name) if dataset.format in BY_NAMES else dataset.format
 
 
 def local_files(root: Path) -> list[DataFile]:

@@ -1,34 +1,52 @@
-"""The forms of fine-tuning data that are known by the names of their columns; a built-in task
-trains on one column of texts, which is only a part of each of them.
+"""The forms of fine-tuning data that are known by the names of their columns: conversations, on
+which causal-lm trains, and others, on which a script does.
 """
 
 import re
 from collections.abc import Collection, Sequence
 
-#: What the rows are → the columns that say so.
-KNOWN_FORMS = (
-    ("chats", ("messages",)),
-    ("chats", ("conversations",)),
+#: The columns that say that rows are conversations.
+CHAT_FORMS = (
+    ("messages",),
+    ("conversations",),
+    ("prompt", "completion"),
+    ("instruction", "output"),
+)
+ACCEPTED = (
+    "messages, conversations (from and value), prompt and completion, or instruction and output "
+    "(with input)"
+)
+#: What other rows are → the columns that say so.
+OTHER_FORMS = (
     ("preference pairs", ("chosen", "rejected")),
-    ("prompts with their completions", ("prompt", "completion")),
-    ("instructions with their answers", ("instruction", "output")),
     ("instructions with their answers", ("instruction", "response")),
     ("questions with their answers", ("question", "answer")),
 )
 #: A list of turns, written as JSON in a text.
 CHAT_TEXT = re.compile(r'\s*\[\s*\{\s*"(role|from|content|value)"\s*:')
-WAY = (
-    "a built-in task trains on one column of texts: train them with a script, such as one of TRL "
-    "(docs/own-script.md), or join each row to one text in a column of its own, and name it in "
-    "workload.dataset.text_column"
+WAY = "workload.task causal-lm with workload.dataset.format: chat trains on conversations"
+SCRIPT_WAY = (
+    "train them with a script, such as one of TRL (docs/own-script.md), or join each row to one "
+    "text in a column of its own, and name it in workload.dataset.text_column"
 )
+
+
+def chat_form(names: Collection[str]) -> tuple[str, ...] | None:
+    """The columns by which rows with these ones are conversations; preference pairs are none."""
+    if {"chosen", "rejected"} <= set(names):
+        return None
+    return next((columns for columns in CHAT_FORMS if set(columns) <= set(names)), None)
 
 
 def known_form(names: Collection[str]) -> str | None:
     """The sentence for data with these columns, or None."""
-    for what, columns in KNOWN_FORMS:
+    found = chat_form(names)
+    if found is not None:
+        return f"the data has conversations ({', '.join(found)}); {WAY}"
+    for what, columns in OTHER_FORMS:
         if set(columns) <= set(names):
-            return f"the data has {what} ({', '.join(columns)}); {WAY}"
+            asked = f"with conversations it reads {ACCEPTED}"
+            return f"the data has {what} ({', '.join(columns)}); {asked}; {SCRIPT_WAY}"
     return None
 
 

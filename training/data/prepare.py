@@ -13,8 +13,11 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from traindyno.core.suite.choices import InputMode, Task
 from traindyno.core.suite.workload import Workload
+from training.data.chat_encoding import ChatEncoder
+from training.data.chat_template import choose_template
+from training.data.conversations import conversations, has_chat
 from training.data.encoding import Encoder
-from training.data.files import DataRoot
+from training.data.files import DataRoot, find_files
 from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
 from training.data.rows import read_rows
 from training.data.sequences import EVALUATION, TOKENIZER, TRAIN, SequenceWriter, write_labels
@@ -50,14 +53,26 @@ def load_tokenizer(workload: Workload, job: JobPaths) -> PreTrainedTokenizerBase
     return read_tokenizer(workload, path, runs_code=workload.trust_remote_code)
 
 
+def _reads_chat(workload: Workload, root: DataRoot | None) -> bool:
+    dataset = workload.dataset
+    assert dataset is not None
+    files = None if root is None else find_files(dataset, root, dataset.split)
+    return has_chat(workload, files)
+
+
 def train_tokenizer(
     workload: Workload, root: DataRoot | None, vocabulary_size: int
 ) -> PreTrainedTokenizerBase:
     assert workload.dataset is not None
-    rows = read_rows(workload.dataset, root, workload.dataset.split, with_labels=False)
-    texts = _up_to(
-        TRAINING_CHARACTERS, itertools.chain.from_iterable(batch.texts for batch in rows)
-    )
+    dataset, split = workload.dataset, workload.dataset.split
+    if _reads_chat(workload, root):
+        texts = itertools.chain.from_iterable(
+            chat.texts for chat in conversations(dataset, root, split)
+        )
+    else:
+        rows = read_rows(dataset, root, split, with_labels=False)
+        texts = itertools.chain.from_iterable(batch.texts for batch in rows)
+    texts = _up_to(TRAINING_CHARACTERS, texts)
     if workload.task is Task.CAUSAL_LM:
         tokenizer = _byte_level(texts, vocabulary_size, [END_OF_TEXT])
         special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END_OF_TEXT)
@@ -111,6 +126,8 @@ def tokenise(
     """
     assert workload.dataset is not None
     tokenizer = load_tokenizer(workload, job)
+    if _reads_chat(workload, job.data_root):
+        choose_template(tokenizer, workload.dataset, job.chat_template)
     model, path = workload.model, job.model_path
     head: Sequence[str] = ()
     if model is not None and (path is not None or model.config is not None):
@@ -176,16 +193,18 @@ def _write_split(
     dataset, length = workload.dataset, workload.sequence_length
     assert dataset is not None
     assert length is not None
-    rows = read_rows(
-        dataset, root, split, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION
-    )
-    encoder = Encoder(tokenizer, task=workload.task, sequence_length=length, packing=packing)
+    encoder: Encoder | ChatEncoder
+    if _reads_chat(workload, root):
+        encoder = ChatEncoder(tokenizer, dataset, sequence_length=length, packing=packing)
+        sequences = encoder.encode(conversations(dataset, root, split))
+    else:
+        encoder = Encoder(tokenizer, task=workload.task, sequence_length=length, packing=packing)
+        with_labels = workload.task is Task.SEQUENCE_CLASSIFICATION
+        sequences = encoder.encode(read_rows(dataset, root, split, with_labels=with_labels))
     writer, codes = SequenceWriter(folder, len(tokenizer)), array("i")
     unknown, of_unknown, of_all = tokenizer.unk_token_id, 0, 0
-    for one in itertools.islice(
-        encoder.encode(rows), workload.examples if folder.name == TRAIN else None
-    ):
-        writer.append(one.tokens, one.documents)
+    for one in itertools.islice(sequences, workload.examples if folder.name == TRAIN else None):
+        writer.append(one.tokens, one.documents, one.loss_mask)
         of_unknown, of_all = (
             of_unknown + int((one.tokens == unknown).sum()),
             of_all + len(one.tokens),
@@ -201,10 +220,8 @@ def _write_split(
     if unknown not in (None, tokenizer.eos_token_id) and of_unknown > MANY_UNKNOWN * of_all:
         share = f"{of_unknown / of_all:.0%} of the tokens of split {split}".replace("%", " %")
         print(f"caution: {share} are unknown to the tokenizer ({tokenizer.unk_token})", flush=True)  # noqa: T201
-    short = ""
-    if encoder.left_out:
-        counted = f"{encoder.left_out:,} (such as {encoder.example})"
-        short = f"; rows left out because they are too short to train on: {counted}"
     source = ", ".join(encoder.sources)[:400]
-    print(f"split {split}: {len(writer):,} sequences from {source}{short}", flush=True)  # noqa: T201
+    print(  # noqa: T201
+        f"split {split}: {len(writer):,} sequences from {source}{encoder.summary()}", flush=True
+    )
     return codes

@@ -48,7 +48,7 @@ def read_rows(
         return file_rows(dataset, find_files(dataset, root, split), with_labels=with_labels)
     assert dataset.path is not None
     wanted = wanted_columns(dataset, with_labels=with_labels)
-    return _checked(_hub_objects(dataset, dataset.path, split, wanted), wanted, dataset.path)
+    return _checked(hub_objects(dataset, dataset.path, split, wanted), wanted, dataset.path)
 
 
 def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool) -> Iterator[Rows]:
@@ -70,10 +70,30 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
             has_rows = has_rows or bool(rows.texts)
             yield rows
     if not has_rows:
-        raise WorkloadError(
-            f"{', '.join(file.name for file in files[:SHOWN_FILES])} has no rows; expected at "
-            "least one"
-        )
+        _refuse_empty(files)
+
+
+def file_objects(
+    dataset: Dataset, files: Sequence[DataFile]
+) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+    """Each row with all of its columns, its file's name and its number, from 1.
+
+    Raises WorkloadError for files of text, and for those without rows.
+    """
+    kind = files_format(dataset, files)
+    if kind is DatasetFormat.TEXT:
+        raise WorkloadError(f"{files[0].name} is text; expected json, parquet, arrow or csv")
+    number = 0
+    for file in files:
+        for number, values in enumerate(objects(file, kind, ()), start=1):
+            yield file.name, number, values
+    if not number:
+        _refuse_empty(files)
+
+
+def _refuse_empty(files: Sequence[DataFile]) -> None:
+    names = ", ".join(file.name for file in files[:SHOWN_FILES])
+    raise WorkloadError(f"{names} has no rows; expected at least one")
 
 
 def _text_rows(file: DataFile) -> Iterator[Rows]:
@@ -296,8 +316,9 @@ READERS: Mapping[DatasetFormat, Callable[[DataFile, Sequence[str]], Objects]] = 
 }
 
 
-def _hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str]) -> Objects:
-    """Streams the split: only the files that are needed are read, and nothing is stored.
+def hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str]) -> Objects:
+    """Streams the split, with the columns ``wanted``, or without any with all: only the files that
+    are needed are read, and nothing is stored.
 
     A slice (train[:10%]) is cut from a copy of the whole dataset, which the job's volume must hold.
     """
@@ -318,7 +339,7 @@ def _hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str])
             "id such as nyu-mll/glue with its name and split, an S3 prefix, or a folder"
         ) from error
     has_classes = isinstance((rows.features or {}).get(dataset.label_column), ClassLabel)
-    if rows.column_names:  # others may need a decoder that is not installed
+    if rows.column_names and wanted:  # others may need a decoder that is not installed
         require_columns(wanted, rows.column_names, path)
         rows = rows.select_columns([*dict.fromkeys(wanted)])
     for batch in rows.iter(ROWS_PER_BATCH):

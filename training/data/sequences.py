@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from traindyno.core.documents.versions import Format, VersionUnknown
-from training.data.batch import AnyArray, Array
+from training.data.batch import AnyArray, Array, Mask
 from training.errors import WorkloadError
 
 MANIFEST = "traindyno-data.json"
-# Version 1 found the documents of packed sequences by their end token.
-PART = Format(name=MANIFEST, version=2)
-DOCUMENTS = "documents"
+# Version 1 found the documents of packed sequences by their end token, version 2 had no loss masks.
+PART = Format(name=MANIFEST, version=3)
+DOCUMENTS, LOSS_MASK = "documents", "loss_mask"
 # The manifest names a part's arrays: one that is not known here may change what is trained on.
-KNOWN_ARRAYS = {"tokens", "offsets", DOCUMENTS}
+KNOWN_ARRAYS = {"tokens", "offsets", DOCUMENTS, LOSS_MASK}
 # These are the parts of a folder of tokens.
 TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
 
@@ -31,7 +31,10 @@ class Sequences:
     ``documents`` are the places in ``tokens`` where a text begins, in their order; None if each
     sequence is of one text.
 
-    ``tokens`` [T], ``begins`` [N], ``lengths`` [N], ``labels`` [N], ``documents`` [D].
+    ``loss_mask`` is 1 for the tokens that count in the loss; None if all of them do.
+
+    ``tokens`` [T], ``begins`` [N], ``lengths`` [N], ``labels`` [N], ``documents`` [D],
+    ``loss_mask`` [T].
     """
 
     tokens: AnyArray
@@ -39,6 +42,7 @@ class Sequences:
     lengths: Array
     labels: Array | None = None
     documents: Array | None = None
+    loss_mask: AnyArray | None = None
 
     def __len__(self) -> int:
         return len(self.begins)
@@ -72,7 +76,18 @@ class Sequences:
             lengths=self.lengths[samples],
             labels=labels,
             documents=self.documents,
+            loss_mask=self.loss_mask,
         )
+
+    def counted(self, samples: Array, width: int) -> Mask:
+        """Returns [B, L], true where one of the first ``width`` tokens of ``samples`` [B] counts in
+        the loss; of sequences with a mask.
+        """
+        assert self.loss_mask is not None
+        columns = np.arange(width)
+        chosen = self.loss_mask.take(self.begins[samples][:, None] + columns, mode="clip")
+        counted: Mask = (chosen != 0) & (columns < self.lengths[samples][:, None])
+        return counted
 
     def positions(self, samples: Array, width: int) -> Array:
         """Returns [B, L]: of ``samples`` [B], the position of each of ``width`` tokens in its
@@ -97,9 +112,10 @@ def end_to_end(
     lengths: Array,
     labels: Array | None = None,
     documents: Array | None = None,
+    loss_mask: AnyArray | None = None,
 ) -> Sequences:
     """Sequences of ``lengths`` [N] and ``labels`` [N] that are stored in ``tokens`` [T] one after
-    another; ``documents`` [D] begin there.
+    another; ``documents`` [D] begin there. ``loss_mask`` [T].
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     return Sequences(
@@ -108,6 +124,7 @@ def end_to_end(
         lengths=lengths,
         labels=labels,
         documents=documents,
+        loss_mask=loss_mask,
     )
 
 
@@ -147,31 +164,39 @@ class SequenceWriter:
         folder.mkdir(parents=True)
         self._folder = folder
         self._described = {"vocabulary_size": vocabulary_size, "sequences": 0, "tokens": 0}
-        self._tokens = ArrayFile(folder / "tokens.npy", token_type(vocabulary_size))
-        self._offsets = ArrayFile(folder / "offsets.npy", np.int64)
-        self._offsets.append(np.zeros(1))
-        self._documents: ArrayFile | None = None
+        kinds = {"tokens": token_type(vocabulary_size), "offsets": np.int64}
+        self._files = {name: self._file(name, kind) for name, kind in kinds.items()}
+        self._files["offsets"].append(np.zeros(1))
+
+    def _file(self, name: str, kind: type[np.integer]) -> ArrayFile:
+        return ArrayFile(self._folder / f"{name}.npy", kind)
 
     def __len__(self) -> int:
         return self._described["sequences"]
 
-    def append(self, tokens: Array, documents: Array | None = None) -> None:
-        """Writes ``tokens`` [L]; at ``documents`` [D] of them a text begins."""
+    def append(
+        self, tokens: Array, documents: Array | None = None, loss_mask: Mask | None = None
+    ) -> None:
+        """Writes ``tokens`` [L]; at ``documents`` [D] of them a text begins, and those of
+        ``loss_mask`` [L] count. All sequences have the same arrays.
+        """
         if documents is not None:
-            if self._documents is None:
-                self._documents = ArrayFile(self._folder / f"{DOCUMENTS}.npy", np.int64)
-            self._documents.append(documents + self._described["tokens"])
-        self._tokens.append(tokens)
+            if DOCUMENTS not in self._files:
+                self._files[DOCUMENTS] = self._file(DOCUMENTS, np.int64)
+            self._files[DOCUMENTS].append(documents + self._described["tokens"])
+        if loss_mask is not None:
+            if LOSS_MASK not in self._files:
+                self._files[LOSS_MASK] = self._file(LOSS_MASK, np.uint8)
+            self._files[LOSS_MASK].append(loss_mask)
+        self._files["tokens"].append(tokens)
         self._described["sequences"] += 1
         self._described["tokens"] += len(tokens)
-        self._offsets.append(np.asarray([self._described["tokens"]]))
+        self._files["offsets"].append(np.asarray([self._described["tokens"]]))
 
     def close(self) -> None:
-        files = {"tokens": self._tokens, "offsets": self._offsets, DOCUMENTS: self._documents}
-        written = {name: file for name, file in files.items() if file is not None}
-        for file in written.values():
+        for file in self._files.values():
             file.close()
-        described = {**self._described, "arrays": sorted(written)}
+        described = {**self._described, "arrays": sorted(self._files)}
         (self._folder / MANIFEST).write_text(json.dumps(PART.mark(described)))
 
 
@@ -193,9 +218,16 @@ def read_sequences(folder: Path) -> Sequences:
         )
     labels = folder / "labels.npy"
     return end_to_end(
-        # A plain view of the mapped file: the mapping's own class makes every access slower.
-        np.asarray(np.load(folder / "tokens.npy", mmap_mode="r")),
+        _mapped(folder, "tokens"),
         np.diff(np.load(folder / "offsets.npy")),
         np.load(labels) if labels.exists() else None,
         np.load(folder / f"{DOCUMENTS}.npy") if DOCUMENTS in arrays else None,
+        _mapped(folder, LOSS_MASK) if LOSS_MASK in arrays else None,
     )
+
+
+def _mapped(folder: Path, name: str) -> AnyArray:
+    """Returns [T], a plain view of the mapped file: the mapping's own class makes every access
+    slower.
+    """
+    return np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r"))

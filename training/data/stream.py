@@ -11,12 +11,14 @@ from transformers import PreTrainedTokenizerBase
 
 from traindyno.core.suite.choices import Task
 from training.data.batch import Array, Batch
+from training.data.chat_encoding import ChatEncoder
 from training.data.collate import Collate
+from training.data.conversations import has_chat, parsed
 from training.data.encoding import Encoded, Encoder
 from training.data.files import DataFile
 from training.data.labels import LabelNumbers
 from training.data.loader import load
-from training.data.rows import file_rows
+from training.data.rows import file_objects, file_rows
 from training.data.sequences import Sequences, end_to_end
 from training.errors import WorkloadError
 from training.process.process_group import sum_over_ranks
@@ -53,6 +55,7 @@ class StreamedBatches(IterableDataset[Batch]):
         self._data_rank = data_rank
         self._data_world_size = data_world_size
         self._first_batch = first_batch
+        self._has_chat = has_chat(run.workload, files)
         self._numbers = LabelNumbers(names={}, label_count=run.workload.label_count)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -105,6 +108,15 @@ class StreamedBatches(IterableDataset[Batch]):
         workload = self._run.workload
         assert workload.dataset is not None
         assert workload.sequence_length is not None
+        packing = self._run.settings.packing
+        if self._has_chat:
+            chats = ChatEncoder(
+                self._tokenizer,
+                workload.dataset,
+                sequence_length=workload.sequence_length,
+                packing=packing,
+            )
+            return chats.encode(parsed(file_objects(workload.dataset, files)))
         rows = file_rows(
             workload.dataset, files, with_labels=workload.task is Task.SEQUENCE_CLASSIFICATION
         )
@@ -112,7 +124,7 @@ class StreamedBatches(IterableDataset[Batch]):
             self._tokenizer,
             task=workload.task,
             sequence_length=workload.sequence_length,
-            packing=self._run.settings.packing,
+            packing=packing,
         )
         return encoder.encode(rows)
 
@@ -125,11 +137,13 @@ def _held(rows: list[Encoded], numbers: LabelNumbers) -> Sequences:
         for row, begin in zip(rows, np.cumsum(lengths) - lengths, strict=True)
         if row.documents is not None
     ]
+    masks = [row.loss_mask for row in rows if row.loss_mask is not None]
     return end_to_end(
         np.concatenate([row.tokens for row in rows]),
         lengths,
         np.asarray(labels, dtype=np.int64) if labels else None,
         np.concatenate(documents) if documents else None,
+        np.concatenate(masks) if masks else None,
     )
 
 

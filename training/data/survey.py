@@ -13,8 +13,9 @@ from typing import Any
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import header_hint, require_columns
+from training.data.conversations import conversations
 from training.data.files import files_format, find_files
-from training.data.known_forms import is_chat, known_form
+from training.data.known_forms import chat_form, is_chat, known_form
 from training.data.labels import Labelled, LabelValues, label_cautions, label_of, number_labels
 from training.data.rows import file_rows, objects
 from training.errors import WorkloadError
@@ -33,13 +34,15 @@ class Columns:
 
     ``worded``: those with any text that is no number, a chat neither.
 
-    ``form``: the sentence about a known form of fine-tuning data.
+    ``form``: the sentence about a known form of fine-tuning data. ``chat``: the columns by which
+    the rows are conversations.
     """
 
     names: tuple[str, ...]
     texts: tuple[str, ...]
     worded: tuple[str, ...]
     form: str | None
+    chat: tuple[str, ...] | None
     labels: tuple[str, ...]
 
 
@@ -93,6 +96,7 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
         texts=tuple(texts),
         worded=tuple(worded),
         form=known_form(names),
+        chat=chat_form(names),
         labels=tuple(labels),
     )
 
@@ -111,6 +115,15 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
     number_labels(labels.firsts, None)  # refuses one label in two forms
     cautions = tuple(label_cautions(labels.firsts, dataset.label_column))
     return Survey(rows_by_bytes=rows_by_bytes, labels=labels.firsts, cautions=cautions)
+
+
+def survey_chat(dataset: Dataset, root: Path) -> Survey:
+    """Of conversations, each of which counts with all of its texts."""
+    rows_by_bytes = Counter(
+        sum(len(text.encode(errors="replace")) for text in chat.texts)
+        for chat in conversations(dataset, root, dataset.split)
+    )
+    return Survey(rows_by_bytes=rows_by_bytes, labels=(), cautions=())
 
 
 def label_problem(found: Survey, label_count: int) -> str | None:

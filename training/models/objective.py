@@ -109,6 +109,10 @@ class Objective(nn.Module):
         self, labels: torch.Tensor, weight: torch.Tensor | None = None, **inputs: torch.Tensor
     ) -> torch.Tensor:
         """Takes a batch. Returns [] in training mode, [3] in evaluation mode."""
+        if "position_ids" in inputs:
+            # transformers finds documents by their positions only without a mask, which a causal
+            # model needs for no token before the padding.
+            inputs.pop("attention_mask", None)
         with self._autocast or nullcontext():
             output: Any = self.model(**inputs)
         if not self.training:

@@ -20,7 +20,8 @@ class JobPaths:
     """``data_root`` is a folder, an S3 prefix to stream from, or None for a dataset on the Hub.
 
     The paths of model and tokenizer are None if the workload names none. ``adapter`` is the folder
-    of the adapter that training goes on from; ``model_path`` is then its base.
+    of the adapter that training goes on from; ``model_path`` is then its base. ``chat_template`` is
+    the file with one, if the workload names a file.
     """
 
     data_root: Path | str | None
@@ -28,6 +29,7 @@ class JobPaths:
     tokenizer_path: str | None
     save_folder: Path
     adapter: Path | None = None
+    chat_template: Path | None = None
 
 
 def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) -> JobPaths:
@@ -40,6 +42,7 @@ def find_job(workload: Workload, environment: Mapping[str, str] = os.environ) ->
         model_path=model_channel if is_s3_uri(model) else model,
         tokenizer_path=tokenizer_channel if is_s3_uri(tokenizer) else tokenizer,
         save_folder=Path(environment.get("SM_MODEL_DIR", "/opt/ml/model")),
+        chat_template=_chat_template(workload, environment),
     )
     folder = Path(paths.model_path or "")
     if paths.model_path is None or not (folder / ADAPTER_FILE).exists():
@@ -64,6 +67,17 @@ def _base_of(folder: Path, environment: Mapping[str, str]) -> str:
             "or the S3 prefix of its base in workload.channels.base"
         )
     return found
+
+
+def _chat_template(workload: Workload, environment: Mapping[str, str]) -> Path | None:
+    """The one file of its channel, or of this machine; else the name is the tokenizer's."""
+    named = workload.dataset.chat_template if workload.dataset else None
+    if named is None:
+        return None
+    channel = environment.get("SM_CHANNEL_CHAT_TEMPLATE")
+    if channel is not None:
+        return next(path for path in sorted(Path(channel).iterdir()) if path.is_file())
+    return Path(named) if Path(named).is_file() else None
 
 
 def _data_root(workload: Workload, environment: Mapping[str, str]) -> Path | str | None:

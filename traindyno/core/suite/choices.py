@@ -126,8 +126,9 @@ class OptimizerName(StrEnum):
 
 
 class DatasetFormat(StrEnum):
-    """The format of a dataset's files; ``auto``: by the file names; ``hub``: a dataset on the
-    Hugging Face Hub.
+    """The format of a dataset's files; ``auto``: by the file names, and conversations by the names
+    of their columns; ``hub``: a dataset on the Hugging Face Hub; ``chat``: conversations in files
+    of any other format, or on the Hub.
     """
 
     AUTO = "auto"
@@ -137,7 +138,22 @@ class DatasetFormat(StrEnum):
     JSON = "json"
     PARQUET = "parquet"
     ARROW = "arrow"
+    CHAT = "chat"
     SYNTHETIC = "synthetic"
+
+
+class LossOn(StrEnum):
+    """Which tokens of a conversation count in the loss."""
+
+    ANSWERS = "answers"
+    ALL = "all"
+
+
+class TooLong(StrEnum):
+    """What becomes of a conversation that is longer than ``sequence_length``."""
+
+    CUT = "cut"
+    LEAVE_OUT = "leave-out"
 
 
 class InputMode(StrEnum):

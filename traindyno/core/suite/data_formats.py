@@ -19,6 +19,8 @@ FORMATS = {
     ".arrow": DatasetFormat.ARROW,
 }
 COMPRESSIONS = (".gz", ".bz2", ".xz")
+#: The files are of the format that their names say.
+BY_NAMES = (DatasetFormat.AUTO, DatasetFormat.CHAT)
 READABLE = (
     "text, .csv, .tsv, .json, .jsonl and .ndjson (also packed as .gz, .bz2 or .xz), .parquet and "
     ".arrow"
@@ -233,7 +235,7 @@ def data_files(names: Sequence[str], dataset: Dataset) -> list[str]:
     Raises DatasetFilesInvalid if nothing is left, or if only a part of it could be read.
     """
     visible = [name for name in names if not is_hidden(name)]
-    if dataset.format is DatasetFormat.AUTO:
+    if dataset.format in BY_NAMES:
         data = [name for name in visible if not is_documentation(name)]
     else:
         candidates = [name for name in visible if not is_description(name)]
@@ -244,7 +246,7 @@ def data_files(names: Sequence[str], dataset: Dataset) -> list[str]:
             f"the dataset has no data files; it has {_listed(names) or 'no files'}{hint}"
         )
     _refuse_unreadable(data, dataset)
-    if dataset.format is DatasetFormat.AUTO:
+    if dataset.format in BY_NAMES:
         _refuse_mixed(data)
     return data
 
@@ -255,8 +257,8 @@ def _refuse_unreadable(data: Sequence[str], dataset: Dataset) -> None:
         return
     others = [name for name in data if not is_unreadable(name)]
     only = f", so only {_listed(others)} would be read" if others else ""
-    is_auto = dataset.format is DatasetFormat.AUTO
-    named = ", or name the format of the others in dataset.format" if others and is_auto else ""
+    is_by_names = dataset.format in BY_NAMES
+    named = ", or name the format of the others in dataset.format" if others and is_by_names else ""
     raise DatasetFilesInvalid(
         f"the dataset has files of a form that can't be read ({_listed(unreadable)}){only}; unpack "
         f"or convert them, move them out of the folder{named}; readable are {READABLE}"

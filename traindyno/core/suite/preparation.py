@@ -26,8 +26,9 @@ from traindyno.core.suite.workload import Model, Workload
 
 TOKENS_MANIFEST = "traindyno-tokens.json"
 # Version 2: a text of causal-lm is as its tokenizer gives it, with one end token behind it, and
-# packed documents are known by their offsets.
-MANIFEST = Format(name=TOKENS_MANIFEST, version=2)
+# packed documents are known by their offsets. Version 3: conversations have a mask of the tokens
+# that count in the loss.
+MANIFEST = Format(name=TOKENS_MANIFEST, version=3)
 TOKENS_MARKER = Format(name="tokens marker", version=1)
 
 

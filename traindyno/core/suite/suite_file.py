@@ -36,7 +36,7 @@ from traindyno.core.suite.settings import (
     setting_types,
 )
 from traindyno.core.suite.suite import Cell, Measurement, Suite
-from traindyno.core.suite.workload import Model, Workload
+from traindyno.core.suite.workload import OF_CHAT, Dataset, Model, Workload
 
 QUALITIES = tuple(quality.value for quality in Quality)
 # Goal → the fields of which it names one.
@@ -361,8 +361,19 @@ def cell_values(cell: Cell) -> dict[str, Any]:
 def workload_document(workload: Workload) -> dict[str, Any]:
     """What a job does, and so without the schedule of the full run, from which the lab only
     projects.
+
+    Of the fields that conversations alone have it names those that differ from their defaults: an
+    execution of earlier code would refuse them all.
     """
-    document = suite_converter().unstructure(workload)
+    document: dict[str, Any] = suite_converter().unstructure(workload)
+    dataset = document.get("dataset")
+    if dataset is not None:
+        usual = suite_converter().unstructure(Dataset())
+        document["dataset"] = {
+            name: value
+            for name, value in dataset.items()
+            if name not in OF_CHAT or value != usual.get(name)
+        }
     return {name: value for name, value in document.items() if name != "full_run"}
 
 

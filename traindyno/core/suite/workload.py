@@ -6,7 +6,7 @@ from typing import Any
 
 from traindyno.core.documents.field_description import POSITIVE, Bound, describe, described
 from traindyno.core.documents.stored import JsonValue
-from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
+from traindyno.core.suite.choices import DatasetFormat, InputMode, LossOn, Task, TooLong
 
 # Bounds that only keep numbers within what a database row and 64 bits can hold.
 EXAMPLES = Bound(least=1, most=10**15)
@@ -41,6 +41,10 @@ class Tokenizer:
     )
 
 
+#: Fields of a dataset that conversations alone have
+OF_CHAT = ("chat_template", "chat_template_kwargs", "loss_on", "too_long")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     """``path`` is a Hub id, an S3 URI, or a local file or folder (staged to S3 before the suite
@@ -56,6 +60,11 @@ class Dataset:
     text_column: str = "text"
     label_column: str = "label"
     input_mode: InputMode = InputMode.FILE
+    #: For conversations: a file, or a name of the tokenizer's dictionary of templates
+    chat_template: str | None = None
+    chat_template_kwargs: Mapping[str, JsonValue] = field(default_factory=dict)
+    loss_on: LossOn = LossOn.ANSWERS
+    too_long: TooLong = TooLong.CUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +117,8 @@ class Workload:
         None,
         (
             "{path, format, name, revision, split, evaluation_split, text_column, label_column, "
-            "input_mode}"
+            "input_mode}; conversations also {chat_template, chat_template_kwargs, loss_on, "
+            "too_long}"
         ),
     )
     sequence_length: int | None = described(
@@ -176,6 +186,8 @@ def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"workload.{section}", part
         elif isinstance(part, Mapping) and isinstance(part.get("path"), str):
             yield f"workload.{section}.path", part["path"]
+        if isinstance(part, Mapping) and isinstance(part.get("chat_template"), str):
+            yield f"workload.{section}.chat_template", part["chat_template"]
     channels = workload.get("channels")
     for name, path in channels.items() if isinstance(channels, Mapping) else ():
         if isinstance(path, str):

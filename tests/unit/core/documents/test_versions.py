@@ -97,7 +97,7 @@ def test_tokens_of_another_version_are_a_mismatch() -> None:
     manifest = tokens_manifest("k", {})
     assert describe_mismatch(manifest, key="k") is None
     assert describe_mismatch({**manifest, "version": 9}, key="k") == (
-        "traindyno-tokens.json: got version 9 of another Traindyno, expected 2"
+        "traindyno-tokens.json: got version 9 of another Traindyno, expected 3"
     )
 
 

@@ -428,7 +428,10 @@ def check_padding(settings: Settings, workload: Workload) -> Iterator[Impossible
     shapes wait.
     """
     degrees = _planned_degrees(settings)
-    is_packed = settings.packing and workload.task is not Task.SEQUENCE_CLASSIFICATION
+    is_chat = workload.dataset is not None and workload.dataset.format is DatasetFormat.CHAT
+    # Conversations are packed whole, so that sequences stay of different lengths.
+    is_full = settings.packing and workload.task is not Task.SEQUENCE_CLASSIFICATION
+    is_packed = is_full and not is_chat
     if settings.padding is Padding.MAX_LENGTH or is_packed or degrees is None:
         return
     if degrees.shard > 1 and degrees.pipeline > 1:

@@ -29,9 +29,16 @@ ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
 TRAIN_CHANNEL = "train"
 MODEL_CHANNEL = "model"
 TOKENIZER_CHANNEL = "tokenizer"
+CHAT_TEMPLATE_CHANNEL = "chat_template"
 # It contains the source tarball for a container without a network.
 CODE_CHANNEL = "code"
-RESERVED_CHANNELS = (TRAIN_CHANNEL, MODEL_CHANNEL, TOKENIZER_CHANNEL, CODE_CHANNEL)
+RESERVED_CHANNELS = (
+    TRAIN_CHANNEL,
+    MODEL_CHANNEL,
+    TOKENIZER_CHANNEL,
+    CHAT_TEMPLATE_CHANNEL,
+    CODE_CHANNEL,
+)
 CHANNEL_COUNT = 16
 # SageMaker's limit, less the channels of the document and of the code.
 SHARED_CHANNELS = 18

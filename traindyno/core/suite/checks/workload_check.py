@@ -9,8 +9,9 @@ from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.data_formats import BY_NAMES
 from traindyno.core.suite.suite_file import suite_converter
-from traindyno.core.suite.workload import Workload
+from traindyno.core.suite.workload import OF_CHAT, Dataset, Workload
 
 SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@\-]+")
 # As the training toolkit's own validate_entry_point
@@ -136,6 +137,7 @@ def _check_built_in(workload: Workload) -> Iterator[Problem]:
             path="workload.label_count",
             message=f"got nothing, expected an integer with task {workload.task}",
         )
+    yield from _check_chat(workload)
     reads_text = (
         workload.dataset is not None and workload.dataset.format is not DatasetFormat.SYNTHETIC
     )
@@ -157,3 +159,21 @@ def _check_built_in(workload: Workload) -> Iterator[Problem]:
             "limit)"
         )
         yield Problem(path="workload", message=message)
+
+
+def _check_chat(workload: Workload) -> Iterator[Problem]:
+    dataset = workload.dataset
+    if dataset is None:
+        return
+    if dataset.format is DatasetFormat.CHAT and workload.task is not Task.CAUSAL_LM:
+        message = f"task {workload.task} reads no conversations, expected task causal-lm"
+        yield Problem(path="workload.dataset.format", message=message)
+    if dataset.format in BY_NAMES or dataset.format is DatasetFormat.HUB:
+        return
+    for name in OF_CHAT:
+        if getattr(dataset, name) != getattr(Dataset(), name):
+            message = (
+                f"only conversations have it, and the format is {dataset.format}: expected format "
+                "chat"
+            )
+            yield Problem(path=f"workload.dataset.{name}", message=message)

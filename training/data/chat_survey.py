@@ -1,0 +1,66 @@
+"""What a job will say of a dataset's conversations, found before it starts."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from traindyno.core.suite.choices import TooLong
+from traindyno.core.suite.workload import Workload
+from training.data.chat_encoding import ChatEncoder
+from training.data.chat_template import choose_template, refuse_unless_template
+from training.data.conversations import conversations
+from training.data.prepare import load_tokenizer
+from training.process.job import JobPaths
+
+#: So many are tokenised; the form of all is checked.
+MOST_TOKENISED = 20_000
+
+
+def chat_survey(workload: Workload, job: JobPaths, *, has_tokenizer: bool) -> Iterator[str]:
+    """A line for each split. Raises WorkloadError for the first conversation that the job would
+    refuse; without a tokenizer, for one of a wrong form, and for a file that is no template.
+    """
+    dataset, length = workload.dataset, workload.sequence_length
+    assert dataset is not None
+    assert length is not None
+    if job.chat_template is not None:
+        refuse_unless_template(job.chat_template.read_text(encoding="utf-8"))
+    tokenizer = None
+    if has_tokenizer:
+        tokenizer = load_tokenizer(workload, job)
+        choose_template(tokenizer, dataset, job.chat_template)
+    for split in dict.fromkeys(filter(None, (dataset.split, dataset.evaluation_split))):
+        rows = conversations(dataset, job.data_root, split)
+        if tokenizer is None:
+            count = sum(1 for _ in rows)
+            yield (
+                f"split {split} has {count:,} conversations; the tokenizer is not on this machine, "
+                f"so the job counts those of more than {length:,} tokens"
+            )
+            continue
+        encoder = ChatEncoder(tokenizer, dataset, sequence_length=length, packing=False)
+        for _ in encoder.encode(itertools.islice(rows, MOST_TOKENISED)):
+            pass
+        others = sum(1 for _ in rows)
+        of = f"of the first {encoder.conversations:,} of {encoder.conversations + others:,}"
+        which = of if others else f"of {encoder.conversations:,}"
+        fate = "are cut" if dataset.too_long is TooLong.CUT else "are left out"
+        empty = f"; {encoder.left_out:,} are left out, without a token of an answer"
+        yield (
+            f"{encoder.too_long:,} {which} conversations of split {split} are longer than "
+            f"{length:,} tokens and {fate} (dataset.too_long: {dataset.too_long})"
+            f"{empty if encoder.left_out else ''}"
+        )
+
+
+def local_job(
+    root: Path, *, model: Path | None, tokenizer: Path | None, chat_template: Path | None
+) -> JobPaths:
+    """The paths of a job whose inputs are on this machine."""
+    return JobPaths(
+        data_root=root,
+        model_path=None if model is None else str(model),
+        tokenizer_path=None if tokenizer is None else str(tokenizer),
+        save_folder=root,
+        chat_template=chat_template,
+    )

@@ -1,0 +1,231 @@
+"""Renders a conversation by a chat template, and finds its answers in the text.
+
+A template is a program of somebody else: transformers runs it in Jinja's sandbox.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import TemplateError, TemplateSyntaxError
+from transformers import PreTrainedTokenizerBase
+from transformers.utils.chat_template_utils import render_jinja_template
+
+from traindyno.core.suite.choices import LossOn
+from traindyno.core.suite.workload import Dataset
+from training.data.conversations import ASSISTANT, Chat, Turn
+from training.errors import WorkloadError
+
+MARKS = re.compile(r"\{%-?\s*generation\s*-?%\}")
+#: What templates raise for conversations that they don't expect
+REFUSALS = (TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError)
+SHOWN_TEXT = 300
+PROBE = "qwzx"
+ENDS = {"bos_token": "<s>", "eos_token": "</s>"}
+EXPECTED = (
+    "expected the tokenizer of a model that was trained on conversations, or "
+    "workload.dataset.chat_template: FILE"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """``answers``: the places in ``text`` where answers begin and end; None if all of it counts."""
+
+    text: str
+    answers: Sequence[tuple[int, int]] | None
+
+
+def refuse_unless_template(text: str) -> None:
+    """Raises WorkloadError for a text that is no template."""
+    try:
+        render_jinja_template(conversations=[], chat_template=text)
+    except TemplateSyntaxError as error:
+        raise _syntax_error(error) from error
+
+
+def choose_template(
+    tokenizer: PreTrainedTokenizerBase, dataset: Dataset, file: Path | None
+) -> None:
+    """Give ``tokenizer`` the template that the suite names: the one in ``file``, or that of a name
+    in its own dictionary.
+
+    Raises WorkloadError without any.
+    """
+    asked = dataset.chat_template
+    own = tokenizer.chat_template
+    if file is not None:
+        tokenizer.chat_template = file.read_text(encoding="utf-8")
+    elif asked is not None:
+        names = own if isinstance(own, dict) else {}
+        if asked not in names:
+            known = f"its templates are {', '.join(names)}" if names else "it has no names"
+            raise WorkloadError(
+                f"workload.dataset.chat_template: the tokenizer has no template {asked!r}: "
+                f"{known}; expected one of them, or a file"
+            )
+        tokenizer.chat_template = names[asked]
+    elif isinstance(own, dict) and "default" not in own:
+        raise WorkloadError(
+            f"the tokenizer has the chat templates {', '.join(own)}; expected one of these names "
+            "in workload.dataset.chat_template"
+        )
+    elif not own:
+        raise WorkloadError(
+            f"the tokenizer has no chat template, as that of a base model; {EXPECTED}"
+        )
+
+
+class Templates:
+    """Renders conversations by the templates of ``tokenizer``, of which one may be for tools.
+
+    ``arguments`` are those of the suite; a row's own come after them.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        arguments: Mapping[str, Any],
+        loss_on: LossOn,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._arguments = {**tokenizer.special_tokens_map, **arguments}
+        self._finds_answers = loss_on is LossOn.ANSWERS
+
+    def render(self, chat: Chat) -> Rendered:
+        """Raises WorkloadError, with file and row, for a conversation that the template refuses,
+        and for one whose answers can't be found in its text.
+        """
+        template = self._tokenizer.get_chat_template(tools=chat.tools)
+        # A prompt's completion is what follows the prompt's text, by whichever template.
+        by_marks = self._finds_answers and chat.prompt_turns is None
+        if by_marks and not MARKS.search(template):
+            template = training_template(template) or template
+        turns = _in_form_of(template, chat.turns)
+        if by_marks and not MARKS.search(template):
+            return self._by_prefixes(chat, template, turns)
+        text, marked = self._rendered(chat, template, turns, with_marks=by_marks)
+        return Rendered(text=text, answers=marked if by_marks else None)
+
+    def render_prompt(self, chat: Chat) -> str:
+        """The prompt of a conversation that has one, up to where its completion begins."""
+        template = self._tokenizer.get_chat_template(tools=chat.tools)
+        turns = _in_form_of(template, chat.turns[: chat.prompt_turns])
+        return self._rendered(chat, template, turns, begins_answer=True)[0]
+
+    def _by_prefixes(self, chat: Chat, template: str, turns: Sequence[Turn]) -> Rendered:
+        """An answer is what a text with it has more than the text before it, which asks for it."""
+        whole, _ = self._rendered(chat, template, turns)
+        answers = []
+        for number, turn in enumerate(turns):
+            if turn["role"] != ASSISTANT:
+                continue
+            before, _ = self._rendered(chat, template, turns[:number], begins_answer=True)
+            after, _ = self._rendered(chat, template, turns[: number + 1])
+            for part, beyond in ((before, after), (after, whole)):
+                if not beyond.startswith(part):
+                    raise chat.refused(_differs(number + 1, part, beyond))
+            answers.append((len(before), len(after)))
+        return Rendered(text=whole, answers=answers)
+
+    def _rendered(
+        self,
+        chat: Chat,
+        template: str,
+        turns: Sequence[Turn],
+        *,
+        with_marks: bool = False,
+        begins_answer: bool = False,
+    ) -> tuple[str, list[tuple[int, int]]]:
+        try:
+            texts, marks = render_jinja_template(
+                conversations=[turns],
+                tools=chat.tools,
+                chat_template=template,
+                return_assistant_tokens_mask=with_marks,
+                add_generation_prompt=begins_answer,
+                **{**self._arguments, **chat.template_arguments},
+            )
+        except TemplateSyntaxError as error:
+            raise _syntax_error(error) from error
+        except REFUSALS as error:
+            roles = ", ".join(turn["role"] for turn in turns) or "none"
+            raise chat.refused(
+                f"the chat template refuses the conversation: {error}; its roles are {roles}"
+            ) from error
+        return texts[0], marks[0] if marks else []
+
+
+def _syntax_error(error: TemplateSyntaxError) -> WorkloadError:
+    return WorkloadError(
+        f"the chat template has a syntax error in line {error.lineno}: {error.message}; expected a "
+        "template of Jinja"
+    )
+
+
+@cache
+def training_template(template: str) -> str | None:
+    """The same template with marks around its answers, where TRL has one."""
+    folder = files("training.data.chat_templates")
+    originals: dict[str, str] = json.loads((folder / "originals.json").read_text(encoding="utf-8"))
+    name = originals.get(sha256(template.encode()).hexdigest())
+    return None if name is None else (folder / name).read_text(encoding="utf-8")
+
+
+def _differs(number: int, part: str, beyond: str) -> str:
+    same = next(
+        (
+            place
+            for place, (one, other) in enumerate(zip(part, beyond, strict=False))
+            if one != other
+        ),
+        min(len(part), len(beyond)),
+    )
+    begin = max(0, same - SHOWN_TEXT // 3)
+    return (
+        f"the chat template writes what is before turn {number} or in it otherwise once more "
+        "follows, so that its answer can't be found: "
+        f"{part[begin : begin + SHOWN_TEXT]!r} becomes {beyond[begin : begin + SHOWN_TEXT]!r}; "
+        "expected a template with {% generation %} marks around answers, or loss_on: all"
+    )
+
+
+def _in_form_of(template: str, turns: Sequence[Turn]) -> list[Turn]:
+    """The turns with their contents as texts, or as parts, as ``template`` reads them."""
+    texts, parts = _reads(template)
+    changed = []
+    for turn in turns:
+        content = turn.get("content")
+        if isinstance(content, list) and not parts:
+            content = "\n".join(part["text"] for part in content)
+        elif isinstance(content, str) and not texts:
+            content = [{"type": "text", "text": content}]
+        changed.append(turn if content is None else {**turn, "content": content})
+    return changed
+
+
+@cache
+def _reads(template: str) -> tuple[bool, bool]:
+    """Whether the template reads contents that are texts, and those that are lists of parts.
+
+    One that refuses both for another reason reads texts.
+    """
+    texts = _is_written(template, PROBE)
+    parts = _is_written(template, [{"type": "text", "text": PROBE}])
+    return texts or not parts, parts
+
+
+def _is_written(template: str, content: object) -> bool:
+    turns = [{"role": "user", "content": content}]
+    try:
+        texts, _ = render_jinja_template(conversations=[turns], chat_template=template, **ENDS)
+    except REFUSALS:
+        return False
+    return PROBE in texts[0] and f"'{PROBE}'" not in texts[0] and f'"{PROBE}"' not in texts[0]

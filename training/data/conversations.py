@@ -1,0 +1,262 @@
+"""Rows of conversations in each of their forms, and what a row must have: turns with a role and a
+text, and an answer.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from traindyno.core.suite.choices import DatasetFormat, Task
+from traindyno.core.suite.workload import Dataset, Workload
+from training.data.checked_rows import SHOWN_CHARACTERS, described
+from training.data.files import DataFile, DataRoot, files_format, find_files
+from training.data.known_forms import ACCEPTED, chat_form, is_chat
+from training.data.rows import file_objects, hub_objects
+from training.errors import WorkloadError
+
+ASSISTANT = "assistant"
+#: A role as rows name it → as chat templates know it
+ROLES = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "human": "user",
+    ASSISTANT: ASSISTANT,
+    "gpt": ASSISTANT,
+    "tool": "tool",
+    "function": "function",
+    "observation": "tool",
+}
+#: Turns with one of these may have no text.
+BESIDE_TEXT = ("tool_calls", "reasoning_content", "thinking")
+#: The results of tools may be empty.
+OF_TOOLS = ("tool", "function")
+KEYS = "role and content, or from and value"
+
+Turn = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """``number``: of the row in ``file``, from 1."""
+
+    file: str
+    number: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}, row {self.number}"
+
+    def refused(self, found: str) -> WorkloadError:
+        return WorkloadError(f"{self.place}: {found}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat(Row):
+    """``turns`` as a chat template reads them.
+
+    The first ``prompt_turns`` of them are a prompt, whose answers don't count; None if the row has
+    no prompt of its own.
+    """
+
+    turns: Sequence[Turn]
+    prompt_turns: int | None = None
+    tools: Sequence[Any] | None = None
+    template_arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> Iterator[str]:
+        for turn in self.turns:
+            content = turn.get("content") or ""
+            parts = [content] if isinstance(content, str) else [part["text"] for part in content]
+            yield from parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptedText(Row):
+    """A text and what follows it, without a chat template."""
+
+    prompt: str
+    completion: str
+
+    @property
+    def texts(self) -> Iterator[str]:
+        yield self.prompt + self.completion
+
+
+def has_chat(workload: Workload, files: Sequence[DataFile] | None) -> bool:
+    """Whether the rows of ``files``, or those on the Hub if it is None, are conversations: the
+    suite says so, or the first row where the suite leaves it open.
+    """
+    dataset = workload.dataset
+    assert dataset is not None
+    if dataset.format is DatasetFormat.CHAT:
+        return True
+    is_open = dataset.format in (DatasetFormat.AUTO, DatasetFormat.HUB)
+    if not is_open or workload.task is not Task.CAUSAL_LM:
+        return False
+    if files is None:
+        return _begins_with_chat(dataset, _numbered_of_hub(dataset, dataset.split))
+    is_text = files_format(dataset, files) is DatasetFormat.TEXT
+    return not is_text and _begins_with_chat(dataset, file_objects(dataset, files[:1]))
+
+
+def conversations(
+    dataset: Dataset, root: DataRoot | None, split: str
+) -> Iterator[Chat | PromptedText]:
+    """Reads from the folder or S3 prefix ``root``; without one, from the Hugging Face Hub."""
+    if root is None:
+        return parsed(_numbered_of_hub(dataset, split))
+    return parsed(file_objects(dataset, find_files(dataset, root, split)))
+
+
+def parsed(rows: Iterator[tuple[str, int, Any]]) -> Iterator[Chat | PromptedText]:
+    """Each of ``rows`` with its file and number. Raises WorkloadError with both."""
+    for file, number, values in rows:
+        row = Row(file=file, number=number)
+        if not isinstance(values, dict):
+            raise row.refused(f"it is {described(values)}; expected an object")
+        yield _parsed(row, {name: value for name, value in values.items() if value is not None})
+
+
+def _numbered_of_hub(dataset: Dataset, split: str) -> Iterator[tuple[str, int, Any]]:
+    assert dataset.path is not None
+    for number, values in enumerate(hub_objects(dataset, dataset.path, split, ()), start=1):
+        yield dataset.path, number, values
+
+
+def _begins_with_chat(dataset: Dataset, rows: Iterator[tuple[str, int, Any]]) -> bool:
+    for _, _, values in itertools.islice(rows, 1):
+        has_texts = not isinstance(values, dict) or dataset.text_column in values
+        return not has_texts and chat_form(values) is not None
+    return False
+
+
+def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
+    form = chat_form(values)
+    if form is None:
+        names = ", ".join(str(name)[:SHOWN_CHARACTERS] for name in values) or "none"
+        raise row.refused(f"its columns with a value are {names}; expected {ACCEPTED}")
+    first, *others = (
+        _loaded(row, name, values[name])
+        if len(form) == 1 or is_chat(values[name])
+        else values[name]
+        for name in form
+    )
+    if form == ("prompt", "completion") and isinstance(first, str):
+        return _completed(row, first, others[0])
+    prompt_turns = None
+    if form == ("instruction", "output"):
+        asked = [first, values.get("input")]
+        question = "\n".join(part for part in asked if isinstance(part, str) and part.strip())
+        turns = [
+            {"role": "user", "content": question if isinstance(first, str) else first},
+            {"role": ASSISTANT, "content": others[0]},
+        ]
+        turns = _turns(row, "instruction and output", turns)
+    else:
+        turns = _turns(row, form[0], first)
+    if form == ("prompt", "completion"):
+        prompt_turns = len(turns)
+        turns += _turns(row, "completion", others[0])
+        roles = {turn["role"] for turn in turns[prompt_turns:]}
+        if roles != {ASSISTANT}:
+            also = ", ".join(sorted(roles - {ASSISTANT}))
+            raise row.refused(
+                f"the completion has turns of {also}; expected turns of {ASSISTANT} alone, or all "
+                "turns in messages"
+            )
+    if isinstance(system := values.get("system"), str) and system.strip():
+        turns = [{"role": "system", "content": system}, *turns]
+        prompt_turns = None if prompt_turns is None else prompt_turns + 1
+    if all(turn["role"] != ASSISTANT for turn in turns):
+        raise row.refused(f"the conversation has no turn of {ASSISTANT}; expected an answer")
+    return Chat(
+        file=row.file,
+        number=row.number,
+        turns=turns,
+        prompt_turns=prompt_turns,
+        tools=_given(row, "tools", values, list),
+        template_arguments=_given(row, "chat_template_kwargs", values, dict) or {},
+    )
+
+
+def _completed(row: Row, prompt: str, completion: object) -> PromptedText:
+    for name, text in (("prompt", prompt), ("completion", completion)):
+        if not isinstance(text, str) or not text.strip():
+            raise row.refused(f"the {name} is {described(text)}; expected text")
+    return PromptedText(file=row.file, number=row.number, prompt=prompt, completion=str(completion))
+
+
+def _loaded(row: Row, name: str, value: Any) -> Any:
+    """``value``, or the list that a text holds as JSON."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise row.refused(
+            f"{name} is {described(value)}; expected a list of turns with {KEYS}, or its JSON: "
+            f"{error}"
+        ) from error
+
+
+def _given(row: Row, name: str, values: Mapping[str, Any], kind: type) -> Any:
+    """The list or the mapping in the column ``name``, also as JSON; None for an empty one."""
+    value = values.get(name)
+    try:
+        found = json.loads(value) if isinstance(value, str) and value.strip() else value
+    except ValueError as error:
+        raise row.refused(f"{name} is text and no JSON: {error}") from error
+    if found and not isinstance(found, kind):
+        raise row.refused(f"{name} is {described(found)}; expected a {kind.__name__}")
+    return _without_none(found) or None
+
+
+def _turns(row: Row, name: str, value: Any) -> list[Turn]:
+    if not isinstance(value, list) or not value:
+        raise row.refused(f"{name} is {described(value)}; expected a list of turns with {KEYS}")
+    return [_turn(row, number, turn) for number, turn in enumerate(value, start=1)]
+
+
+def _turn(row: Row, number: int, value: Any) -> Turn:
+    if not isinstance(value, dict):
+        raise row.refused(f"turn {number} is {described(value)}; expected {KEYS}")
+    turn = _without_none(value)
+    named = turn.pop("from", turn.get("role"))
+    role = ROLES.get(str(named).strip().casefold())
+    if role is None:
+        known = ", ".join(ROLES)
+        raise row.refused(f"turn {number} has the role {described(named)}; expected one of {known}")
+    content = turn.pop("value", turn.get("content"))
+    if content is not None and not isinstance(content, str):
+        _check_parts(row, number, content)
+    is_empty = _is_empty(content)
+    if is_empty and role not in OF_TOOLS and not any(turn.get(name) for name in BESIDE_TEXT):
+        raise row.refused(f"turn {number}, of {role}, has no text; expected one")
+    return {**turn, "role": role, **({} if content is None else {"content": content})}
+
+
+def _check_parts(row: Row, number: int, content: Any) -> None:
+    parts = content if isinstance(content, list) else [content]
+    for part in parts:
+        kind = part.get("type", "text") if isinstance(part, dict) else None
+        if kind != "text" or not isinstance(part.get("text"), str):
+            found = described(part if kind in (None, "text") else kind)
+            raise row.refused(f"turn {number} has a part that is {found}; expected texts")
+
+
+def _is_empty(content: Any) -> bool:
+    texts = (
+        [content or ""]
+        if content is None or isinstance(content, str)
+        else [part["text"] for part in content]
+    )
+    return not any(text.strip() for text in texts)
+
+
+def _without_none(value: Any) -> Any:
+    """Files with one schema for all rows, as Parquet, have None where a row has no such key."""
+    if isinstance(value, dict):
+        return {name: _without_none(inner) for name, inner in value.items() if inner is not None}
+    return [_without_none(inner) for inner in value] if isinstance(value, list) else value
