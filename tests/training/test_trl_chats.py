@@ -124,6 +124,8 @@ def test_prompts_and_completions_are_those_of_trl(tmp_path: Path) -> None:
     tokenizers = {}
     questions: list[Any] = []
     for name, template in known_templates().items():
+        if name in READ_ONLY_PARTS:
+            continue
         tokenizers[name] = chat_tokenizer(template, template)
         tokenizers[name].save_pretrained(tmp_path / name)
         questions += [(name, [row], {}) for row in PROMPTS.values()]
