@@ -30,6 +30,7 @@ from training.process.run_settings import (
     run_facts,
     with_accumulation,
 )
+from training.run.chunk_check import refuse_unless_the_head_is_apart
 from training.run.crash_handling import CrashHandler
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
@@ -81,7 +82,7 @@ def main() -> None:
         form = _form(run, dataset, job.model_path)
         _log_size(step_log, run, blueprint)
         strategy.place(blueprint)
-        refuse_unless_documents_are_apart(setup, strategy, dataset.special_tokens.vocabulary_size)
+        _refuse_after_trial(setup, strategy, dataset, blueprint)
 
     def save(folder: Path) -> None:
         tensors = strategy.stream_state_dict()
@@ -144,6 +145,16 @@ def _form(run: RunSettings, dataset: TokenDataset, model_path: str | None) -> Sa
         model_path=model_path,
         label_names=dataset.label_names,
     )
+
+
+def _refuse_after_trial(
+    setup: Setup, strategy: TrainingStrategy, dataset: TokenDataset, blueprint: Blueprint
+) -> None:
+    """What only the placed model shows, on a few tokens."""
+    vocabulary_size = dataset.special_tokens.vocabulary_size
+    refuse_unless_documents_are_apart(setup, strategy, vocabulary_size)
+    model_type = blueprint.config.model_type
+    refuse_unless_the_head_is_apart(setup, strategy, model_type, vocabulary_size)
 
 
 def _round_to_saved(

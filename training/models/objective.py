@@ -5,17 +5,21 @@ A language model has ``logits`` [B, L, V] and ``labels`` [B, L], a sequence clas
 """
 
 import inspect
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from traindyno.core.suite.choices import Task
+from training.errors import WorkloadError
 from training.models.config_numbers import text_of
 
+NO_CHUNKS = "training.loss_chunks can't be used"
 IGNORED_LABEL = -100  # PyTorch's cross entropy leaves it out by default
 
 
@@ -87,28 +91,105 @@ def router_loss_factor(model: PreTrainedModel) -> float:
     return found or 0.0
 
 
+class ChunkedHead:
+    """Takes the head out of a model, so that its logits are its hidden states, and applies it to
+    ``rows`` of them at a time.
+    """
+
+    def __init__(self, model: PreTrainedModel, task: Task, rows: int) -> None:
+        head = model.get_output_embeddings()
+        if head is None:
+            raise WorkloadError(f"{NO_CHUNKS}: a {model.config.model_type} has no head of its own")
+        self._task = task
+        self._rows = rows
+        self._apply: Any = head.forward
+        self._head = head
+        head.forward = _unchanged  # type: ignore[method-assign]
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Takes ``hidden`` [B, L, D] and returns [B, L, V]."""
+        logits: torch.Tensor = self._apply(hidden)
+        return logits
+
+    @contextmanager
+    def put_back(self) -> Iterator[None]:
+        self._head.forward = self._apply  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            self._head.forward = _unchanged  # type: ignore[method-assign]
+
+    def loss(
+        self, hidden: torch.Tensor, labels: torch.Tensor, autocast: torch.autocast | None
+    ) -> torch.Tensor:
+        """Takes ``hidden`` [B, L, D] and ``labels`` [B, L].
+
+        Returns [], the number of ``task_loss`` of all logits at once: each row's loss is the same,
+        and PyTorch's own mean adds them up.
+        """
+        rows, wanted = hidden.reshape(-1, hidden.shape[-1]), _aligned(self._task, labels).flatten()
+
+        def losses(part: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            """Takes ``part`` [N, D] and ``targets`` [N], and returns [N]."""
+            with _uncached(autocast):
+                logits = self._apply(part)
+            return functional.cross_entropy(logits.float(), targets, reduction="none")
+
+        parts = zip(rows.split(self._rows), wanted.split(self._rows), strict=True)
+        of_rows = [checkpoint(losses, *part, use_reentrant=False) for part in parts]
+        counted = wanted.masked_fill(wanted != IGNORED_LABEL, 0)
+        return functional.nll_loss(-torch.cat(of_rows)[:, None], counted)
+
+
+def _uncached(autocast: torch.autocast | None) -> AbstractContextManager[object]:
+    """Each chunk casts the head's weight anew, so that their gradients are added in single
+    precision.
+    """
+    if autocast is None:
+        return nullcontext()
+    return torch.autocast(autocast.device, autocast.fast_dtype, cache_enabled=False)
+
+
+def _unchanged(hidden: torch.Tensor) -> torch.Tensor:
+    """Takes ``hidden`` [B, L, D] and returns it."""
+    return hidden
+
+
 class Objective(nn.Module):
     """Gives in training mode the loss of a batch, in evaluation mode its score (see
     ``task_score``).
 
     ``weight`` corrects a rank's mean for its part of the labels, if ranks have different numbers of
     labels. The loss of a mixture's routers is added where its configuration asks for it; it is each
-    rank's own, and no score.
+    rank's own, and no score. ``loss_chunks`` of None: all logits are there at once.
     """
 
     def __init__(
-        self, model: PreTrainedModel, task: Task, autocast: torch.autocast | None = None
+        self,
+        model: PreTrainedModel,
+        task: Task,
+        autocast: torch.autocast | None = None,
+        loss_chunks: int | None = None,
     ) -> None:
         super().__init__()
         self.model = model
         self._task = task
         self._autocast = autocast
         self._router_factor = router_loss_factor(model)
+        self._head = None if loss_chunks is None else ChunkedHead(model, task, loss_chunks)
 
     def forward(
-        self, labels: torch.Tensor, weight: torch.Tensor | None = None, **inputs: torch.Tensor
+        self,
+        labels: torch.Tensor,
+        weight: torch.Tensor | None = None,
+        compares: torch.Tensor | None = None,
+        **inputs: torch.Tensor,
     ) -> torch.Tensor:
-        """Takes a batch. Returns [] in training mode, [3] in evaluation mode."""
+        """Takes a batch. Returns [] in training mode, [3] in evaluation mode.
+
+        With ``compares`` [] it returns [3]: how far the logits of the head, apart, are from the
+        model's own, and the largest of these.
+        """
         if "position_ids" in inputs:
             # transformers finds documents by their positions only without a mask, which a causal
             # model needs for no token before the padding.
@@ -116,8 +197,32 @@ class Objective(nn.Module):
         with self._autocast or nullcontext():
             output: Any = self.model(**inputs)
         if not self.training:
-            return task_score(self._task, output.logits, labels)
-        loss = task_loss(self._task, output.logits, labels)
+            return self._evaluated(output.logits, labels, inputs, compares)
+        if self._head is not None:
+            loss = self._head.loss(output.logits, labels, self._autocast)
+        else:
+            loss = task_loss(self._task, output.logits, labels)
         if weight is not None:
             loss = loss * weight
         return loss + self._router_factor * output.aux_loss if self._router_factor else loss
+
+    def _evaluated(
+        self,
+        logits: torch.Tensor,
+        labels: torch.Tensor,
+        inputs: Mapping[str, torch.Tensor],
+        compares: torch.Tensor | None,
+    ) -> torch.Tensor:
+        """Takes ``logits`` [B, L, V] or [B, C], or hidden states [B, L, D] if the head is apart,
+        and ``labels`` [B, L] or [B]. Returns [3].
+        """
+        if self._head is None:
+            return task_score(self._task, logits, labels)
+        with self._autocast or nullcontext():
+            apart = self._head.logits(logits)
+        if compares is None:
+            return task_score(self._task, apart, labels)
+        with self._head.put_back(), self._autocast or nullcontext():
+            own: torch.Tensor = self.model(**inputs).logits
+        difference = (apart.float() - own.float()).abs().max()
+        return torch.stack([difference, own.float().abs().max(), torch.zeros_like(difference)])

@@ -322,7 +322,7 @@ def divide_model(model: PreTrainedModel, mesh: ProcessMesh, setup: Setup) -> Par
 def _stages(model: PreTrainedModel, degrees: Degrees, setup: Setup) -> Sequence[Stage | Objective]:
     autocast = setup.number_format.autocast()
     if degrees.pipeline == 1:
-        return [Objective(model, setup.task, autocast)]
+        return [Objective(model, setup.task, autocast, setup.settings.loss_chunks)]
     return cut(model, stage_count(setup.settings, degrees), setup.task, autocast)
 
 

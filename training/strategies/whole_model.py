@@ -28,7 +28,12 @@ class WholeModelStrategy(TrainingStrategy):
 
     def place(self, blueprint: Blueprint) -> None:
         model = blueprint.model
-        self._objective = Objective(model, self._setup.task, self._setup.number_format.autocast())
+        self._objective = Objective(
+            model,
+            self._setup.task,
+            self._setup.number_format.autocast(),
+            self._setup.settings.loss_chunks,
+        )
         blueprint.materialise(self._setup.accelerator.device)
         self._module = self._setup.compiler.compile(self._wrap(self._objective))
         # Kept, because finding them in every step would iterate over all modules.

@@ -65,6 +65,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "document_masking": lambda value: "document masking" if value else "no document masking",
     "activation_checkpointing": lambda value: "checkpointing" if value else "no checkpointing",
     "activation_offloading": lambda value: "offloading" if value else "no offloading",
+    "loss_chunks": lambda value: "whole loss" if value is None else f"loss in chunks of {value}",
     "pin_memory": lambda value: "pinned memory" if value else "pageable memory",
 }
 PLACE = ("instance", "instance_count")

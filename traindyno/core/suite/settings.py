@@ -339,6 +339,14 @@ class Settings:
     activation_checkpointing: bool = setting(
         False, "compute activations again in the backward pass instead of keeping them"
     )
+    loss_chunks: int | None = setting(
+        None,
+        "rows of logits that the loss holds at a time: head and cross entropy are computed for so "
+        "many tokens, and again in the backward pass",
+        bound=SAMPLES,
+        unit="tokens",
+        default="all rows at once",
+    )
     activation_offloading: bool = setting(False, "keep activations in host memory; needs a GPU")
     shard_scope: ShardScope = setting(
         ShardScope.FULL,

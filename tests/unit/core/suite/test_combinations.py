@@ -110,6 +110,10 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
         ),
         ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: ml.m5.xlarge has no GPU"),
         (
+            {"loss_chunks": 64, "strategy": "pipeline", "pipeline_degree": 4},
+            "loss_chunks: strategy pipeline computes the loss on its last stage",
+        ),
+        (
             {"adapter": {"rank": 8}, "strategy": "tensor"},
             "adapter: strategy tensor divides or replaces the layers",
         ),

@@ -423,6 +423,23 @@ def check_document_masking(settings: Settings, workload: Workload) -> Iterator[I
         yield Impossible(field="document_masking", reason=reason)
 
 
+def check_loss_chunks(settings: Settings, workload: Workload) -> Iterator[Impossible]:
+    if settings.loss_chunks is None:
+        return
+    if workload.task is Task.SEQUENCE_CLASSIFICATION:
+        reason = (
+            "loss_chunks has no effect on sequence-classification, which has one row of logits for "
+            "each text: leave it out"
+        )
+        yield Impossible(field="loss_chunks", reason=reason)
+    elif (degrees := _planned_degrees(settings)) and degrees.pipeline > 1:
+        reason = (
+            f"strategy {settings.strategy} computes the loss on its last stage, without "
+            "loss_chunks: leave it out, or expected strategy ddp or fsdp"
+        )
+        yield Impossible(field="loss_chunks", reason=reason)
+
+
 def check_padding(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     """A stage is tried for each new shape of a batch, and gathers its shards: shards with other
     shapes wait.
@@ -451,7 +468,13 @@ Rule = Callable[[Settings, InstanceType], Iterator[Impossible]]
 
 LAUNCH_RULES: tuple[Rule, ...] = (check_instance, check_smddp)
 SCRIPT_RULES: tuple[Rule, ...] = (check_xla_in_scripts,)
-WORKLOAD_RULES = (check_model, check_document_masking, check_padding, check_image)
+WORKLOAD_RULES = (
+    check_model,
+    check_document_masking,
+    check_loss_chunks,
+    check_padding,
+    check_image,
+)
 TRAINING_RULES: tuple[Rule, ...] = (
     check_xla_in_training,
     check_compiler,
