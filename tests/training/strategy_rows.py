@@ -12,6 +12,7 @@ from typing import Any
 from tests.nightly import NIGHTLY
 from tests.training.strategy_cases import MODELS, Case
 from traindyno.core.suite.choices import (
+    BaseWeights,
     Compiler,
     OptimizerName,
     PipelineSchedule,
@@ -303,7 +304,8 @@ def _adapters() -> list[Row]:
         ("ddp", "", {}, "bert"),
         ("zero1", f", {MEMORY_LABEL}", MEMORY_OPTIONS, "llama"),
         ("fsdp", f", {MEMORY_LABEL}", MEMORY_OPTIONS, "gpt2"),
-        ("fsdp", ", bf16", {"precision": Precision.BF16}, ""),
+        ("fsdp", ", bf16", {"precision": Precision.BF16, "base_weights": BaseWeights.BF16}, ""),
+        ("zero1", ", nf4", {"base_weights": BaseWeights.NF4}, "llama"),
         ("ddp", ", inductor", compiled, ""),
         ("fsdp", ", inductor", compiled, ""),
     )
@@ -313,7 +315,9 @@ def _adapters() -> list[Row]:
             processes=2,
             environment="adapter",
             layer_count=2,
-            models=("gpt2", "llama") if "inductor" in more else ("gpt2", "llama", "bert"),
+            models={", inductor": ("gpt2", "llama"), ", nf4": ("llama", "qwen3")}.get(
+                more, ("gpt2", "llama", "bert")
+            ),
             always=(always,) if always else (),
             options={**FAMILIES[name], **adapter, **options},
         )

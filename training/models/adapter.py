@@ -164,7 +164,11 @@ def with_adapter(
     names = {id(tensor): name for name, tensor in _named(blueprint.model)}
     model = inject(blueprint.model, config)
     new_names = {names[id(tensor)]: name for name, tensor in _named(model) if id(tensor) in names}
-    layers = {path: deepcopy(layer) for path, layer in lora_layers(model)}
+    # Copies of the new matrices alone: the strategy rewrites the model's.
+    layers = {
+        path: deepcopy(layer, {id(layer.base_layer): layer.base_layer})
+        for path, layer in lora_layers(model)
+    }
     if saved is not None:
         values = partial(_with_saved, blueprint, new_names, saved)
     else:

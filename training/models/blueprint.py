@@ -21,6 +21,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedConfig, PreTrainedModel, initialization
 
 from traindyno.core.suite.settings import Settings
+from training.models.four_bits import empty_of_4_bits, is_of_4_bits, quantise
 from training.models.optimizer import mark_decayed
 
 
@@ -123,12 +124,18 @@ def allocate(
         for name, parameter in module._parameters.items():
             if parameter is not None and is_kept(parameter):
                 if id(parameter) not in made:
-                    empty = torch.empty_like(parameter, device=device)
-                    made[id(parameter)] = nn.Parameter(empty, requires_grad=parameter.requires_grad)
+                    made[id(parameter)] = _empty(parameter, device)
                 module._parameters[name] = made[id(parameter)]
         for name, buffer in module._buffers.items():
             if buffer is not None:
                 module._buffers[name] = buffer.to(device)
+
+
+def _empty(parameter: nn.Parameter, device: torch.device) -> nn.Parameter:
+    if is_of_4_bits(parameter):
+        return empty_of_4_bits(parameter, device)
+    empty = torch.empty_like(parameter, device=device)
+    return nn.Parameter(empty, requires_grad=parameter.requires_grad)
 
 
 def fill(
@@ -157,6 +164,9 @@ def fill(
 
 
 def _copy(whole: Readable, target: torch.Tensor) -> None:
+    if is_of_4_bits(target):
+        quantise(whole[...], target)
+        return
     if not isinstance(target, DTensor):
         target.copy_(whole[...])
         return

@@ -29,6 +29,7 @@ from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
 from training.models.adapter import lora_config, with_adapter
 from training.models.adapter_files import read_adapter
+from training.models.base_weights import convert_base
 from training.models.blueprint import (
     Blueprint,
     IsWanted,
@@ -38,6 +39,7 @@ from training.models.blueprint import (
     without_values,
 )
 from training.models.config_numbers import NOT_BUILT
+from training.models.gradients import LOWER_TYPES
 from training.models.model_config import AUTO_CLASSES, model_config, name_labels
 from training.models.saved_values import find_saved, saved_values
 
@@ -121,10 +123,12 @@ def build_model(
     blueprint = Blueprint(model=model, config=config, values=values)
     if settings.adapter is None:
         return blueprint
+    saved = None
     if adapter_path is None:
         adapter = lora_config(model, settings.adapter, workload.task)
-        return with_adapter(blueprint, adapter, settings.seed)
-    adapter, saved = read_adapter(adapter_path, model, settings.adapter, workload.task)
+    else:
+        adapter, saved = read_adapter(adapter_path, model, settings.adapter, workload.task)
+    convert_base(model, settings.base_weights, LOWER_TYPES[settings.precision])
     return with_adapter(blueprint, adapter, settings.seed, saved)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from traindyno.core.suite.choices import BaseWeights
 from training.models.adapter import inject
 from training.models.adapter_files import AdaptedTensors, check_base, digest_of, save_adapter
 from training.models.blueprint import Blueprint
@@ -23,6 +24,10 @@ from training.run.saving import save_model
 
 BASE = "base"  # in a checkpoint's identity
 ADAPTER_FOLDER = "adapter"
+DEQUANTISED = (
+    "the adapter was trained beside weights of 4 bits: it is merged into their dequantised values, "
+    "which differ from the base's own"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,7 @@ class AdaptedForm:
     base_name: str | None
     base: str | None
     is_merged: bool
+    is_of_4_bits: bool = False
 
     @property
     def identity(self) -> dict[str, str]:
@@ -53,6 +59,7 @@ def adapted_form(run: RunSettings, blueprint: Blueprint, job: JobPaths) -> Adapt
         base_name=config.base_model_name_or_path or own_name,
         base=_base_digest(run, job),
         is_merged=run.settings.adapter.merged,
+        is_of_4_bits=run.settings.base_weights is BaseWeights.NF4,
     )
 
 
@@ -72,6 +79,8 @@ def save_adapted(
     parts = AdaptedTensors(with_layers)
     merged = parts.merged(tensors)
     if adapted.is_merged:
+        if adapted.is_of_4_bits:
+            print(DEQUANTISED, flush=True)  # noqa: T201
         save_model(merged, model, tokenizer, folder, generation_config=generation_config)
         folder = folder / ADAPTER_FOLDER
     deque(merged, maxlen=0)

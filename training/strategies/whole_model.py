@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, saved_activations
+from training.models.four_bits import whole_values
 from training.models.objective import Objective
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
 
@@ -78,7 +79,7 @@ class WholeModelStrategy(TrainingStrategy):
     def stream_state_dict(self) -> Iterator[tuple[str, torch.Tensor]]:
         if self._setup.topology.is_first:
             yield from (
-                (name, tensor.cpu()) for name, tensor in self._objective.model.state_dict().items()
+                (name, tensor.cpu()) for name, tensor in whole_values(self._objective.model)
             )
 
 

@@ -53,6 +53,7 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "compiler": lambda value: COMPILER_WORDS.get(value, _text(value)),
     "precision": _text,
     "optimizer": _text,
+    "base_weights": lambda value: f"base in {value}",
     "batch_size_per_device": lambda value: (
         f"{value.search} batch" if isinstance(value, BatchSearch) else f"batch {value}"
     ),

@@ -53,6 +53,14 @@ class Precision(StrEnum):
     FP16 = "fp16"
 
 
+class BaseWeights(StrEnum):
+    """The type of a frozen model's weights: ``nf4`` are 4 bits, by bitsandbytes."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+    NF4 = "nf4"
+
+
 class SaveDtype(StrEnum):
     """The type of a saved model's weights."""
 
@@ -179,6 +187,8 @@ class StrategyTraits:
     SageMaker's data parallel library, which has its own images and launcher. ``stand_in``: a
     strategy that needs the same memory and runs everywhere; None if this one does.
     ``trains_adapters``: it leaves each layer whole, so that matrices can be added beside it.
+    ``holds_whole_weights``: each process holds each of its weights whole, so that it may have 4
+    bits.
     """
 
     one_process: bool = False
@@ -189,6 +199,7 @@ class StrategyTraits:
     sagemaker_collectives: bool = False
     stand_in: Strategy | None = None
     trains_adapters: bool = False
+    holds_whole_weights: bool = True
 
 
 TRAITS: Mapping[Strategy, StrategyTraits] = {
@@ -196,7 +207,10 @@ TRAITS: Mapping[Strategy, StrategyTraits] = {
     Strategy.DDP: StrategyTraits(runs_with_xla=True, trains_adapters=True),
     Strategy.SMDDP: StrategyTraits(sagemaker_collectives=True, stand_in=Strategy.DDP),
     Strategy.FSDP: StrategyTraits(
-        is_composition=True, takes_the_rest=("shard",), trains_adapters=True
+        is_composition=True,
+        takes_the_rest=("shard",),
+        trains_adapters=True,
+        holds_whole_weights=False,
     ),
     Strategy.ZERO1: StrategyTraits(trains_adapters=True),
     Strategy.TENSOR: StrategyTraits(is_composition=True, takes_the_rest=("tensor", "replicate")),

@@ -19,6 +19,7 @@ from traindyno.core.documents.field_description import (
     described,
 )
 from traindyno.core.suite.choices import (
+    BaseWeights,
     BatchChoice,
     Compiler,
     LearningRateScaling,
@@ -419,6 +420,12 @@ class Settings:
     adapter: Adapter | None = setting(
         None,
         "{rank: 16} trains LoRA of this rank and freezes the model; none trains all of it",
+        effect=Effect.LEARNING,
+    )
+    base_weights: BaseWeights = setting(
+        BaseWeights.FP32,
+        "beside an adapter: the type of the frozen weights; with nf4 (QLoRA), head, embeddings and "
+        "routers have that of precision",
         effect=Effect.LEARNING,
     )
     image: str | None = setting(

@@ -109,6 +109,19 @@ def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
             ),
         ),
         ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: ml.m5.xlarge has no GPU"),
+        ({"base_weights": "nf4"}, "base_weights: base_weights nf4 are of a frozen model"),
+        (
+            {"base_weights": "nf4", "adapter": {"rank": 8}, "strategy": "fsdp"},
+            "base_weights: strategy fsdp divides each weight",
+        ),
+        (
+            {"base_weights": "nf4", "adapter": {"rank": 8}, "compiler": "inductor"},
+            "base_weights: compiler inductor does not compile weights of 4 bits",
+        ),
+        (
+            {"base_weights": "bf16", "adapter": {"rank": 8}},
+            "base_weights: base_weights bf16 with precision fp32 would round",
+        ),
         (
             {"loss_chunks": 64, "strategy": "pipeline", "pipeline_degree": 4},
             "loss_chunks: strategy pipeline computes the loss on its last stage",

@@ -79,6 +79,7 @@ def test_settings_are_listed_by_their_effect() -> None:
         "document_masking",
         "dropout",
         "adapter",
+        "base_weights",
     )
     assert settings_with(Effect.PLACEMENT) == ("instance", "instance_count", "strategy")
     assert settings_with(Effect.BATCH) == (

@@ -14,6 +14,7 @@ from traindyno.core.instances.instance_types import (
 )
 from traindyno.core.suite.choices import (
     TRAITS,
+    BaseWeights,
     Compiler,
     DatasetFormat,
     Padding,
@@ -219,6 +220,32 @@ def check_adapter(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
             "adapter none, or compiler none or inductor"
         )
         yield Impossible(field="adapter", reason=reason)
+
+
+def check_base_weights(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
+    kind = settings.base_weights
+    reason = None
+    if kind is BaseWeights.FP32:
+        return
+    if settings.adapter is None:
+        reason = f"base_weights {kind} are of a frozen model: expected an adapter, or fp32"
+    elif kind is BaseWeights.BF16 and settings.precision is not Precision.BF16:
+        reason = (
+            f"base_weights bf16 with precision {settings.precision} would round what it computes: "
+            "expected precision bf16"
+        )
+    elif kind is BaseWeights.NF4 and not TRAITS[settings.strategy].holds_whole_weights:
+        reason = (
+            f"strategy {settings.strategy} divides each weight, and one of 4 bits can't be "
+            "divided: expected base_weights bf16, or strategy single, ddp or zero1"
+        )
+    elif kind is BaseWeights.NF4 and settings.compiler is not Compiler.NONE:
+        reason = (
+            f"compiler {settings.compiler} does not compile weights of 4 bits: expected compiler "
+            "none, or base_weights bf16"
+        )
+    if reason is not None:
+        yield Impossible(field="base_weights", reason=reason)
 
 
 def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
@@ -481,6 +508,7 @@ TRAINING_RULES: tuple[Rule, ...] = (
     check_precision,
     check_offloading,
     check_adapter,
+    check_base_weights,
     check_degrees,
     check_global_batch,
     check_micro_batches,
