@@ -73,7 +73,7 @@ def test_twenty_steps_are_those_of_the_libraries_with_a_plain_loop(
     assert found[0] - found[-1] > 1e-3
 
 
-def test_head_embeddings_and_norms_are_whole_and_the_merge_is_into_dequantised_weights(
+def test_the_merge_is_into_dequantised_weights_and_the_head_is_whole(
     tmp_path: Path,
 ) -> None:
     case = adapted("llama", base_weights=BaseWeights.NF4)
