@@ -27,6 +27,8 @@ from traindyno.aws.executions import ExecutionUnknown as ExecutionUnknown
 from traindyno.bundle import SourceRefused as SourceRefused
 from traindyno.core.errors import SuiteInvalid as SuiteInvalid
 from traindyno.core.errors import TraindynoError as TraindynoError
+from traindyno.sagemaker.sdk_jobs import SdkJobRefused as SdkJobRefused
+from traindyno.slices.imported.estimator import from_estimator as from_estimator
 from traindyno.slices.imported.job import JobNotImportable as JobNotImportable
 from traindyno.slices.imported.model_trainer import from_model_trainer as from_model_trainer
 from traindyno.slices.imported.suite_of_job import Decisions as Decisions

@@ -128,7 +128,7 @@ MAY_IMPORT = {
         "traindyno.parent",
         "torch.distributed.TCPStore",
     },
-    "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker"},
+    "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker", "sagemaker"},
     "traindyno/report": {"traindyno.core", "traindyno.report", "traindyno.slices.report_parts"},
     "traindyno/aws": {
         "traindyno.core",
@@ -161,6 +161,7 @@ MAY_IMPORT = {
         "traindyno.slices.suite_parts",
         "traindyno.bundle",
         "traindyno.travelling_files",
+        "traindyno.from_estimator",  # by its public name, whose table finds the slice
         "localcloud",
         "training.models.model_check",  # the image installs it
         "training.data.survey",
@@ -180,6 +181,7 @@ MAY_IMPORT = {
         "cattrs",
         "mypy_boto3_*",
         "rich",
+        "sagemaker",  # the SDK, in the environment of a person who has an estimator
         "typer",
         "yaml",
     },

@@ -6,9 +6,11 @@ A call uses its lab's account for its own time only.
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from traindyno.api.lab_target import Lab
+from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.api.notebook import ReportPage, Results, Say, display_here, results_of, say_on_output
 from traindyno.api.plans import PlannedSuite, file_lines, plan_in_account, start_suite
 from traindyno.api.progress import follow
@@ -16,7 +18,12 @@ from traindyno.api.reports import FoundReport, read_report, require_success
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.aws.account import account_of
 from traindyno.aws.executions import Execution
+from traindyno.core.instances.instance_types import LOCAL_PREFIX
+from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.sagemaker.job_settings import JobSettings
+from traindyno.sagemaker.request import build_training_job_request
+from traindyno.sagemaker.sdk_jobs import SdkJobRefused, build_estimator, build_model_trainer
 from traindyno.travelling_files import allowed_paths
 
 AWS = Lab()
@@ -63,9 +70,55 @@ class SuiteExecution:
         """A row for each run. Raises as ``report`` does."""
         return results_of(self._find_report().report)
 
+    def estimator(self, *, sagemaker_session: Any = None) -> Any:
+        """The recommended cell as an estimator of the SageMaker SDK 2, whose ``fit()`` asks for the
+        job that the lab would start for the cell alone.
+
+        Raises SdkJobRefused, and as ``report`` does.
+        """
+        return build_estimator(self._winning_request(), session=sagemaker_session)
+
+    def model_trainer(self, *, sagemaker_session: Any = None) -> Any:
+        """The same as a ModelTrainer of the SDK 3, whose ``train()`` asks for the job.
+
+        Raises SdkJobRefused, and as ``report`` does.
+        """
+        return build_model_trainer(self._winning_request(), session=sagemaker_session)
+
+    def _winning_request(self) -> dict[str, Any]:
+        with self.lab.opened() as target:
+            found = read_report(target, target.describe(self.execution_id))
+            return winning_request(target, found.report)
+
     def _find_report(self) -> FoundReport:
         with self.lab.opened() as target:
             return read_report(target, target.describe(self.execution_id))
+
+
+def winning_request(target: LabTarget, report: Report) -> dict[str, Any]:
+    """What the lab asks for where the recommended cell has a job of its own."""
+    recommended = report.verdict.recommended
+    runs = (result.run for result in report.results if result.run.cell.cell_id == recommended)
+    run = next(runs, None)
+    if run is None or run.cell.settings.instance.startswith(LOCAL_PREFIX):
+        found = "recommends no cell" if run is None else f"recommends {run.cell.label}"
+        raise SdkJobRefused(
+            f"{report.execution_id} {found}: expected a verdict with a cell on an instance of AWS"
+        )
+    deployment, suite = target.deployment, report.suite
+    row = target.services.executions.find(report.execution_id)
+    if row is not None and row.script_s3_uri is not None:
+        suite = replace(suite, workload=replace(suite.workload, source=row.script_s3_uri))
+    settings = JobSettings(
+        region=deployment.serving.region,
+        role_arn=deployment.training_role_arn,
+        results_bucket=deployment.bucket,
+        lab=deployment.lab,
+        source_s3_uri=row.source_s3_uri if row else deployment.source_s3_uri,
+        images=row.images if row else {},
+        jobs=deployment.serving.jobs,
+    )
+    return build_training_job_request(run, suite, attempt=1, settings=settings)
 
 
 def plan(

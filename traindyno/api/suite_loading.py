@@ -88,6 +88,30 @@ class Suite:
         )
         return _parsed(completed, Path(folder))
 
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        matrix: Mapping[str, Sequence[Any]],
+        inputs: Any = None,
+        decisions: Any = None,
+        folder: str | os.PathLike[str] = ".",
+    ) -> "Suite":
+        """The job of ``estimator.fit(inputs)`` of the SageMaker SDK 2 as the baseline, beside the
+        values of ``matrix``. Nothing is sent.
+
+        ``decisions``: a ``Decisions`` with what no job says. Raises JobNotImportable, or
+        SuiteInvalid with what is missing.
+        """
+        from traindyno import from_estimator  # noqa: PLC0415  (it finds the slice, if it is there)
+
+        imported = from_estimator(estimator, decisions, inputs=inputs)
+        training = dict(imported.document["training"])
+        base = {name: training.pop(name) for name in matrix if name in training}
+        sections = {**imported.document, "training": training, "matrix": dict(matrix)}
+        return cls.of(folder=folder, **sections, **({"baseline": base} if base else {}))
+
     @property
     def staged(self) -> CheckedSuite:
         """The suite as a plan counts its jobs: ``run`` uploads a local model, so that no job copies

@@ -94,6 +94,12 @@ def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -
     assert asked == {run.cell.settings.instance for run in runs} <= set(PRICES)
 
 
+@pytest.mark.parametrize("path", MODERN, ids=named)
+def test_the_runs_of_a_modern_suite_share_jobs(path: Path) -> None:
+    planned = plan(load_suite(path).suite)
+    assert sum(lane.job_count for lane in planned.lanes) < planned.run_count
+
+
 @pytest.mark.parametrize("path", LOCAL, ids=named)
 def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(path: Path) -> None:
     suite = load_suite(path, local=path.parent == SUITES).suite
