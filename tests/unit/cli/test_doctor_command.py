@@ -112,6 +112,7 @@ def good_account(
     quotas: dict[str, float] | None = None,
     price: bool = True,
     pull: Any = FOUND,
+    stack: str | None = None,
 ) -> dict[str, list[tuple[Any, ...]]]:
     in_order = [
         {"QuotaCode": f"L-{number}", "QuotaName": name, "Value": (quotas or {}).get(name, 1.0)}
@@ -130,7 +131,7 @@ def good_account(
     values = {LabOutput.STATE_MACHINE_ARN: machine, LabOutput.LAB_JOBS: "{}"}
     outputs = [{"OutputKey": key.value, "OutputValue": values.get(key, "x")} for key in LabOutput]
     at = datetime(2026, 11, 21, tzinfo=UTC)
-    stack = {
+    deployed = {
         "StackName": "traindyno-lab",
         "CreationTime": at,
         "StackStatus": "CREATE_COMPLETE",
@@ -153,7 +154,7 @@ def good_account(
             ("batch_get_image", pull if image == SCRIPTS_IMAGE else FOUND, asked_for(image))
             for image in PULLED_IMAGES
         ],
-        "cloudformation": [("describe_stacks", {"Stacks": [stack]})],
+        "cloudformation": [("describe_stacks", stack or {"Stacks": [deployed]})],
     }
 
 
@@ -166,6 +167,21 @@ def findings(**answers: Any) -> dict[str, Check]:
     with account(**answers) as connect:
         found = check_account(connect, region=REGION, lab="traindyno")
         return {each.subject: each for each in found}
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_the_page_shows_what_the_doctor_prints_of_an_empty_account() -> None:
+    page = PAGE.read_text().partition("<!-- doctor: ")[2].partition("<!-- end -->")[0]
+    shown = [line.strip() for line in page.splitlines() if line.startswith("    ")]
+    found = findings(
+        bootstrap="ParameterNotFound",
+        quotas={name: 0.0 for name in QUOTAS if "endpoint" in name or "for training" in name},
+        stack="ValidationError",
+    )
+    printed = [line.strip() for each in found.values() for line in line_of(each).splitlines()]
+    assert len(shown) > 8
+    for line in shown:
+        assert any(each.startswith(line.removesuffix("…")) for each in printed), line
 
 
 @pytest.mark.usefixtures("unhurried")
