@@ -24,7 +24,8 @@ from traindyno.sagemaker import job_names
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
 
 LONG_SECONDS, LONGEST_SECONDS = 300, 900
-SWEEP_SECONDS = 900
+# Two sweeps of the schedule, five minutes apart, do not overlap.
+SWEEP_SECONDS = 280
 # A run's step log is read whole; a line takes about 9 µs of a core and 64 bytes, so that RecordRun
 # reads 20 million. New accounts have no larger functions. FinishRun and the sweep record the runs
 # of a stopped execution.
@@ -67,7 +68,6 @@ class Functions(LabFunctions):
         *,
         notifications: Notifications,
         launch: Launch,
-        sweep_lease_seconds: float,
     ) -> None:
         super().__init__(scope, construct_id, setup)
         self._grants = LabGrants(self, setup)
@@ -96,7 +96,7 @@ class Functions(LabFunctions):
             timeout_seconds=LONGEST_SECONDS,
             memory_mib=MOST_RECORDING_MIB,
         )
-        self.reconcile_runs = self._reconcile_runs(sweep_lease_seconds)
+        self.reconcile_runs = self._reconcile_runs()
         self.stop_runs = self._stop_runs()
         self.judge_suite = self._judge_suite(notifications)
 
@@ -148,7 +148,7 @@ class Functions(LabFunctions):
         ]
         return self._function("SubmitRun", grants, environment=launch.environment)
 
-    def _reconcile_runs(self, lease_seconds: float) -> LabFunction:
+    def _reconcile_runs(self) -> LabFunction:
         grants = [
             *self._grants.finishing(),
             self._grants.all_jobs_listed(),
@@ -156,10 +156,7 @@ class Functions(LabFunctions):
             self._grants.executions_described(),
             *ending_endpoints(self._grants),
         ]
-        environment = {
-            "STATE_MACHINE_ARN": self.state_machine_arn,
-            "SWEEP_LEASE_SECONDS": f"{lease_seconds:g}",
-        }
+        environment = {"STATE_MACHINE_ARN": self.state_machine_arn}
         return self._function(
             "ReconcileRuns",
             grants,
@@ -180,7 +177,7 @@ class Functions(LabFunctions):
         return self._function(
             "StopRuns",
             grants,
-            timeout_seconds=SWEEP_SECONDS,
+            timeout_seconds=LONGEST_SECONDS,
             environment=environment,
             is_for_events=True,
         )
@@ -249,8 +246,7 @@ class EventRules(Construct):
             ),
         )
         self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
-        # A sweep that fails, or finds another one in progress, is not repeated: the next one starts
-        # soon.
+        # A sweep that fails is not repeated: the next one starts soon.
         functions.reconcile_runs.function.configure_async_invoke(
             retry_attempts=0, max_event_age=sweep_interval
         )

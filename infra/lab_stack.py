@@ -29,7 +29,6 @@ from infra.storage import Storage
 from traindyno.bundle import pack, training_files
 from traindyno.core.lab_names import (
     LAB_TAG,
-    LEASE_SECONDS,
     SETTINGS_RESOURCE,
     LabOutput,
     lab_stack_name,
@@ -100,8 +99,6 @@ class DeadLetters(Construct):
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be
 # raised.
 SECONDS_BETWEEN_STARTS = 1.05
-# The lease is shorter than the time between two local sweeps.
-LOCAL_LEASE_SECONDS = 45.0
 
 
 class LabStack(cdk.Stack):
@@ -177,7 +174,6 @@ class LabStack(cdk.Stack):
                 jobs=jobs,
                 seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
             ),
-            sweep_lease_seconds=LOCAL_LEASE_SECONDS if is_local else LEASE_SECONDS,
         )
         orchestration = Orchestration(
             self,

@@ -1,19 +1,18 @@
 """Every few minutes: finish or stop the jobs whose events were lost, end endpoints that are due,
 and log their numbers.
 
-A call while another one runs does nothing. A call by hand may give ``quiet_seconds``: attempts that
+A call by hand may give ``quiet_seconds``: attempts that
 were submitted later than that are left to their events.
 """
 
 import time
-import uuid
 from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.executions import Executions
 from traindyno.lab.end_endpoints import open_serving, sweep_endpoints
-from traindyno.lab.environment import SweepEnvironment, read_environment
-from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep, sweep_turn
+from traindyno.lab.environment import GuardEnvironment, read_environment
+from traindyno.lab.reconcile_runs import QUIET_SECONDS, sweep
 from traindyno.lab.services import connect
 from traindyno.lab.stop_runs import FunctionContext, RequestPace
 from traindyno.lab.use_case import use_case
@@ -22,19 +21,10 @@ LAST_MILLISECONDS = 60_000
 
 
 def handle(event: dict[str, Any], context: FunctionContext) -> None:
-    environment = read_environment(SweepEnvironment)
+    environment = read_environment(GuardEnvironment)
     services = connect(environment)
     pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
-    seconds = float(environment.sweep_lease_seconds)
-    with (
-        use_case("ReconcileRuns") as line,
-        sweep_turn(
-            services.sweep_lease, str(uuid.uuid4()), pace=pace, clock=time.time, seconds=seconds
-        ) as turn,
-    ):
-        if turn is None:
-            line.update(skipped="another sweep is running")
-            return
+    with use_case("ReconcileRuns") as line:
         removed, errors = sweep_endpoints(open_serving(environment), now=time.time())
         line.update(endpoints_removed=removed)
         swept = sweep(
@@ -42,7 +32,7 @@ def handle(event: dict[str, Any], context: FunctionContext) -> None:
             services=services,
             executions=Executions(clients.stepfunctions(), environment.state_machine_arn),
             now=time.time(),
-            pace=turn,
+            pace=pace,
             quiet_seconds=float(event.get("quiet_seconds", QUIET_SECONDS)),
         )
         failures = [*errors, *swept.failures]

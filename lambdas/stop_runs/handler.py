@@ -8,7 +8,7 @@ from traindyno.aws import clients
 from traindyno.aws.embedded_metrics import metrics_line
 from traindyno.aws.executions import Executions
 from traindyno.core.lab_names import FAILED_SUITES_METRIC
-from traindyno.lab.environment import SweepEnvironment, read_environment
+from traindyno.lab.environment import GuardEnvironment, read_environment
 from traindyno.lab.services import connect
 from traindyno.lab.stop_runs import (
     FunctionContext,
@@ -25,7 +25,7 @@ FAILED = ("FAILED", "TIMED_OUT")
 
 def handle(event: dict[str, Any], context: FunctionContext) -> None:
     execution_id, status = event["detail"]["name"], event["detail"].get("status")
-    environment = read_environment(SweepEnvironment)
+    environment = read_environment(GuardEnvironment)
     pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
     with use_case("StopRuns", execution=execution_id, status=status) as line:
         if was_refused(

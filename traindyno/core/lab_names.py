@@ -13,9 +13,6 @@ SETTINGS_RESOURCE = "Custom::TraindynoSettings"
 OPEN_ATTEMPTS_INDEX = "open-attempts"
 METRIC_NAMESPACE = "Traindyno"
 FAILED_SUITES_METRIC = "FailedSuites"
-# A killed sweep holds up the next ones for at most this long, less than the time between two of
-# them.
-LEASE_SECONDS = 240.0
 # A job's name holds the lab's beside suite, execution, cell, trial and attempt, and SageMaker
 # allows 63 characters.
 LAB_NAME = re.compile(r"(?=.{1,18}$)[a-z](-?[a-z0-9])*")

@@ -5,7 +5,6 @@ from dataclasses import MISSING, dataclass, fields
 from typing import TypeVar
 
 from traindyno.core.errors import TraindynoError
-from traindyno.core.lab_names import LEASE_SECONDS
 from traindyno.sagemaker.job_settings import JobSettings, read_lab_jobs
 
 Kind = TypeVar("Kind", bound="LabEnvironment")
@@ -31,11 +30,6 @@ class BucketEnvironment(LabEnvironment):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardEnvironment(BucketEnvironment):
     state_machine_arn: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepEnvironment(GuardEnvironment):
-    sweep_lease_seconds: str = f"{LEASE_SECONDS:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

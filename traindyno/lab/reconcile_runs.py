@@ -1,11 +1,12 @@
-"""The sweep: finish jobs whose event was lost, stop those that outlast their execution or its cap;
-one at a time.
+"""The sweep: finish jobs whose event was lost, stop those that outlast their execution or its
+cap.
+
+Two at once, as after a call by hand, do nothing twice: every write is conditional.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from traindyno.aws.executions import Executions, ExecutionUnknown
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.lab_names import LEASE_SECONDS, jobs_prefix
+from traindyno.core.lab_names import jobs_prefix
 from traindyno.core.planning.admission import needed_reservation_usd
 from traindyno.core.suite.job_time import ENDING_SECONDS, MARGIN_SECONDS, STOP_SECONDS
 from traindyno.lab.budget import BudgetServices, hold_all, hold_more, time_usd
@@ -23,42 +24,6 @@ from traindyno.lab.use_case import Failures
 from traindyno.sagemaker.job_description import is_ending, running_seconds
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRows
-from traindyno.store.start_slots import SweepLease
-
-# What is left after this part covers one request with all its retries, and clocks that differ.
-RENEWED_AFTER = 1 / 4
-
-
-@contextmanager
-def sweep_turn(
-    lease: SweepLease,
-    holder: str,
-    *,
-    pace: RequestPace,
-    clock: Callable[[], float],
-    seconds: float = LEASE_SECONDS,
-) -> Iterator[RequestPace | None]:
-    """The sweep's pace, which ends if another sweep takes the lease; None while another one holds
-    it.
-    """
-    renewed_at = clock()
-    if not lease.take(holder, now=renewed_at, seconds=seconds):
-        yield None
-        return
-
-    def keeps() -> bool:
-        nonlocal renewed_at
-        now = clock()
-        if now - renewed_at < seconds * RENEWED_AFTER:
-            return True
-        renewed_at = now
-        return lease.renew(holder, now=now, seconds=seconds)
-
-    try:
-        yield replace(pace, may_go_on=lambda: pace.may_go_on() and keeps())
-    finally:
-        lease.release(holder)
-
 
 # An event takes seconds; of older attempts, the sweep describes those whose jobs have ended.
 QUIET_SECONDS = 20

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traindyno.store.owners import PreparationRows, RunRows, SharedJobRows
     from traindyno.store.past_runs import WorkIndex
     from traindyno.store.spending import Spending
-    from traindyno.store.start_slots import StartSlots, SweepLease
+    from traindyno.store.start_slots import StartSlots
 
 
 def opened(place: str, client: str | None = None) -> Any:
@@ -52,7 +52,6 @@ class LabServices:
     attempts: "AttemptRows" = opened("store.attempts.AttemptRows")
     spending: "Spending" = opened("store.spending.Spending")
     start_slots: "StartSlots" = opened("store.start_slots.StartSlots")
-    sweep_lease: "SweepLease" = opened("store.start_slots.SweepLease")
     work_index: "WorkIndex" = opened("store.past_runs.WorkIndex")
     jobs: "TrainingJobs" = opened("aws.training_jobs.TrainingJobs", "sagemaker")
     answers: "TaskAnswers" = opened("aws.task_answers.TaskAnswers", "stepfunctions")

@@ -125,7 +125,6 @@ class Story:
         table = {
             key: {name: value for name, value in item.items() if name != "token"}
             for key, item in self.services.table.items.items()
-            if not key[0].startswith("sweep-lease")
         }
         answers = [(name, text) for _, name, text in self.services.answers.given]
         return table, self.services.objects.contents, answers

@@ -35,7 +35,7 @@ from traindyno.store.owners import (
 )
 from traindyno.store.past_runs import WorkIndex
 from traindyno.store.spending import Reservation, Spending, SpendingRow
-from traindyno.store.start_slots import KEY, LEASE_KEY, StartSlots, SweepLease
+from traindyno.store.start_slots import KEY, StartSlots
 
 END = Attempt(
     number=1,
@@ -350,39 +350,6 @@ class StoreContract:
         assert slots.reserve(now=NOW + 100, seconds_between=1.05) == NOW + 100
         slots.free(now=NOW + 100.5)
         assert slots.reserve(now=NOW + 100.5, seconds_between=1.05) == NOW + 100.5
-
-    def test_one_of_many_sweeps_at_once_gets_the_lease(self, table: Table) -> None:
-        table.delete(LEASE_KEY)
-        lease = SweepLease(table)
-        with ThreadPoolExecutor(8) as pool:
-            taken = list(
-                pool.map(
-                    lambda number: lease.take(f"sweep-{number}", now=NOW, seconds=60), range(8)
-                )
-            )
-        assert Counter(taken) == {True: 1, False: 7}
-        assert lease.renew(f"sweep-{taken.index(True)}", now=NOW, seconds=60)
-
-    def test_a_lease_is_free_when_it_was_given_back_or_has_expired(self, table: Table) -> None:
-        table.delete(LEASE_KEY)
-        lease = SweepLease(table)
-        assert lease.take("first", now=NOW, seconds=60)
-        assert not lease.take("second", now=NOW + 59.5, seconds=60)
-        assert lease.take("second", now=NOW + 60, seconds=60), "the first one was killed"
-        lease.release("second")
-        assert lease.take("third", now=NOW + 60.5, seconds=60)
-
-    def test_only_the_holder_renews_and_gives_back_a_lease(self, table: Table) -> None:
-        table.delete(LEASE_KEY)
-        lease = SweepLease(table)
-        assert not lease.renew("first", now=NOW, seconds=60), "nobody holds it"
-        lease.take("first", now=NOW, seconds=60)
-        assert lease.renew("first", now=NOW + 30, seconds=60)
-        assert not lease.take("second", now=NOW + 89, seconds=60)
-        assert lease.take("second", now=NOW + 90, seconds=60)
-        assert not lease.renew("first", now=NOW + 91, seconds=60)
-        lease.release("first")
-        assert lease.renew("second", now=NOW + 149, seconds=60), "it still holds it"
 
 
 def attempt_row(execution: str, reserved_usd: str) -> AttemptRow:
