@@ -82,6 +82,7 @@ class MemoryEstimator:
         self._process: subprocess.Popen[str] | None = None
         self._errors: IO[str] = TemporaryFile("w+")  # noqa: SIM115
         self._answers: dict[Path, dict[str, Any]] = {}
+        self._lines: dict[Settings, tuple[PeakLines | None, str | None]] = {}
 
     def __enter__(self) -> "MemoryEstimator":
         return self
@@ -99,14 +100,15 @@ class MemoryEstimator:
                 why_unknown=f"the memory of a device of {settings.instance} is unknown"
             )
         shared = settings_of_lines(settings, processes)
-        answer = self._find("lines", shared, processes)
-        lines = from_document(answer["lines"], PeakLines) if answer.get("lines") else None
-        if lines is None or has_own_events(self._workload, settings):
+        if shared not in self._lines:
+            self._lines[shared] = self._find("lines", shared, processes)
+        lines, why_none = self._lines[shared]
+        whole = None
+        if not why_none and (lines is None or has_own_events(self._workload, settings)):
             of_batch = replace(shared, batch_size_per_device=settings.batch_size)
-            answer = {**answer, **self._find("whole", of_batch, processes)}
-        if why_none := answer.get("why_unknown"):
+            whole, why_none = self._find("whole", of_batch, processes)
+        if why_none:
             return MemoryFinding(why_unknown=why_none)
-        whole = from_document(answer["whole"], MemoryEstimate) if "whole" in answer else None
         return finding_of(settings, lines=lines, whole=whole)
 
     def shape(self) -> ModelShape | None:
@@ -114,12 +116,16 @@ class MemoryEstimator:
         found = self._answer({"find": "shape"}, {}, "counting the model's FLOPs").get("shape")
         return from_document(found, ModelShape) if found else None
 
-    def _find(self, name: str, settings: Settings, processes: int) -> dict[str, Any]:
-        return self._answer(
+    def _find(self, name: str, settings: Settings, processes: int) -> tuple[Any, str | None]:
+        """The estimate, which is None where the steps are no lines, and why it is unknown."""
+        answer = self._answer(
             {"find": name, "settings": settings_document(settings)},
             division_of(settings, processes),
             f"estimating memory: {_label(settings, processes)}",
         )
+        kind = PeakLines if name == "lines" else MemoryEstimate
+        found = answer.get(name)
+        return found and from_document(found, kind), answer.get("why_unknown")
 
     def _answer(
         self, request: dict[str, Any], determining: dict[str, Any], label: str

@@ -96,8 +96,8 @@ WORK = EstimatedWork(shape=SHAPE, examples=10_000, prices=PRICES, memory=memory)
 
 
 def test_the_first_strategy_that_fits_ends_the_search() -> None:
-    """An A10G has 22.4 GB for tensors, 15.4 below the upper end: 20.8 GB of state fit with no batch
-    on one device or four in full, and 1.3 × (8 + 8 / 4) = 13 GB of zero1 leave room for one sample.
+    """An A10G has 22.4 GB for tensors, 15.4 below the upper end: 20.8 GB of state on one device or
+    four in full are not estimated, and 1.3 × (8 + 8 / 4) = 13 GB of zero1 leave room for a sample.
     """
     asked: list[Settings] = []
 
@@ -107,7 +107,7 @@ def test_the_first_strategy_that_fits_ends_the_search() -> None:
 
     (found,) = find_candidates(replace(WORK, memory=find), ["ml.g5.xlarge", "ml.g5.12xlarge"], [1])
     assert (found.settings.strategy, found.settings.batch_size) == (Strategy.ZERO1, 1)
-    assert {each.strategy for each in asked} == {Strategy.SINGLE, Strategy.DDP, Strategy.ZERO1}
+    assert {each.strategy for each in asked} == {Strategy.ZERO1}
     assert {each.precision for each in asked} == {Precision.BF16}
     asked.clear()
     huge = replace(SHAPE, parameters=40 * SHAPE.parameters)
