@@ -2,6 +2,7 @@
 template, packed and not, or they are refused with file and row.
 """
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from tests.properties import examples
 from tests.training.chat_samples import ANSWER, CHATS, QUESTION, TOOL, chat_tokenizer, in_parts
 from tests.training.jobs import REPO_ROOT
+from tests.training.run_documents import parse_run, run_document
 from traindyno.core.suite.choices import DatasetFormat, LossOn, Padding, Task, TooLong
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import Dataset, Workload
@@ -28,9 +30,11 @@ from training.data.chat_encoding import ChatEncoder
 from training.data.chat_template import choose_template
 from training.data.collate import Collate, PadTo
 from training.data.conversations import parsed
+from training.data.files import local_files
 from training.data.loader import StepBatches
 from training.data.prepare import prepare, train_tokenizer
 from training.data.sequences import Sequences, read_sequences
+from training.data.stream import LABEL_COUNT, StreamedBatches
 from training.errors import WorkloadError
 from training.models.model import set_document_masking
 from training.models.objective import IGNORED_LABEL, Objective
@@ -452,3 +456,28 @@ def test_the_template_is_the_tokenizers_one_of_its_names_or_a_file(tmp_path: Pat
 def test_a_tokenizer_is_trained_on_what_is_said(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(ASKED, write(tmp_path, [CHATS["one turn"]] * 20), 280)
     assert len(tokenizer("It is 5.")["input_ids"]) < 5
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_streamed_conversations_are_those_of_a_preparation(packing: bool, tmp_path: Path) -> None:
+    rows = [said(number % 10, 5 + 7 * number % 60) for number in range(24)]
+    data = write(tmp_path / "data", rows)
+    settings = {"batch_size_per_device": 1, "packing": packing}
+    workload = {"dataset": {"path": "s3://bucket/data"}, "sequence_length": LENGTH}
+    run = parse_run(run_document(workload=workload, settings=settings))
+    tokenizer, out = chat_tokenizer(PLAIN), tmp_path / "out"
+    prepare(run.workload, tokenizer, data, out, packing=packing)
+    found = read_sequences(out / "train")
+    padded = PadTo(padding=Padding.MAX_LENGTH, sequence_length=LENGTH, pad_token=0)
+    collate = Collate(task=Task.CAUSAL_LM, pad_to=padded, has_positions=packing)
+    streamed = StreamedBatches(
+        run, local_files(data), tokenizer, collate, data_rank=0, data_world_size=1
+    )
+    batches = list(itertools.islice(streamed, len(found)))
+    expected = [collate(found, np.asarray([row]), np.asarray([row])) for row in range(len(found))]
+    for batch, other in zip(batches, expected, strict=True):
+        counted = int((batch["labels"] != IGNORED_LABEL).sum())
+        assert float(batch.pop(LABEL_COUNT)) == counted
+        assert batch.keys() == other.keys()
+        for name, values in batch.items():
+            torch.testing.assert_close(values, other[name])

@@ -11,14 +11,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from tests.training.chat_samples import ANSWER, CHATS, QUESTION, chat_tokenizer, in_parts
 from tests.training.jobs import REPO_ROOT, SCRIPTS
+from tests.training.run_documents import parse_run, run_document, run_training
 from traindyno.core.suite.choices import DatasetFormat, LossOn
 from traindyno.core.suite.workload import Dataset
 from training.data.chat_encoding import ChatEncoder
 from training.data.conversations import parsed
+from training.data.loader import SeededOrder
 from training.errors import WorkloadError
 
 ENVIRONMENT = REPO_ROOT / ".envs" / "trl"
@@ -62,16 +67,10 @@ def known_templates() -> dict[str, str]:
     return {name: (TEMPLATES / f"{name}.jinja").read_text(encoding="utf-8") for name in names}
 
 
-def theirs(questions: list[Any], folder: Path) -> list[Any]:
-    (folder / "asked.json").write_text(json.dumps(questions))
-    command = [
-        sys.executable,
-        str(SCRIPTS / "trl_chats.py"),
-        str(folder),
-        str(folder / "asked.json"),
-    ]
+def run_script(name: str, *files: Path) -> list[Any]:
+    """What the script prints in TRL's environment."""
     found = subprocess.run(
-        command,
+        [sys.executable, str(SCRIPTS / name), *map(str, files)],
         env={**os.environ, "PYTHONPATH": str(ENVIRONMENT), "HF_HUB_OFFLINE": "1"},
         check=False,
         capture_output=True,
@@ -80,6 +79,11 @@ def theirs(questions: list[Any], folder: Path) -> list[Any]:
     assert found.returncode == 0, found.stderr[-3000:]
     answers: list[Any] = json.loads(found.stdout.splitlines()[-1])
     return answers
+
+
+def theirs(questions: list[Any], folder: Path) -> list[Any]:
+    (folder / "asked.json").write_text(json.dumps(questions))
+    return run_script("trl_chats.py", folder, folder / "asked.json")
 
 
 def ours(row: dict[str, Any], tokenizer: Any, **options: Any) -> Any:
@@ -141,3 +145,67 @@ def test_prompts_and_completions_are_those_of_trl(tmp_path: Path) -> None:
         assert labels[1:] == found[0][1][1:], (name, row)
         same += 1
     assert same > 0.8 * len(questions)
+
+
+STEPS, BATCH, ACCUMULATED = 50, 3, 2
+
+
+def test_fifty_steps_have_the_losses_of_trl(tmp_path: Path) -> None:
+    """The answers of a step's batches differ by far in their lengths."""
+    template = MARKED["chatml"]
+    model = tmp_path / "model"
+    tokenizer = chat_tokenizer(template, template)
+    tokenizer.save_pretrained(model)
+    torch.manual_seed(1)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    config = LlamaConfig(vocab_size=len(tokenizer), num_attention_heads=4, **sizes)
+    LlamaForCausalLM(config).save_pretrained(model)
+    random = np.random.default_rng(7)
+    rows = [
+        {
+            "messages": [
+                {"role": "user", "content": f"{number} " * int(random.integers(1, 9))},
+                {"role": "assistant", "content": f"{number % 9}" * int(random.integers(1, 120))},
+            ]
+        }
+        for number in range(100)
+    ]
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    document = run_document(
+        workload={
+            "model": {"path": str(model)},
+            "tokenizer": None,
+            "dataset": {"path": "s3://bucket/data", "format": "chat"},
+            "sequence_length": 256,
+            "label_count": None,
+        },
+        settings={
+            "batch_size_per_device": BATCH,
+            "gradient_accumulation_steps": ACCUMULATED,
+            "packing": False,
+            "padding": "longest",
+        },
+        measurement={"max_steps": STEPS},
+    )
+    ended = run_training(tmp_path, document, data)
+    assert ended.exit_code == 0, ended.failure
+    found = [step["loss"] for step in ended.of_kind("step")]
+    samples = BATCH * ACCUMULATED
+    order = SeededOrder(len(rows), samples, parse_run(document).settings.seed)
+    in_order = [rows[row] for step in range(STEPS) for row in order.step(step)]
+    options = {
+        "max_length": 256,
+        "max_steps": STEPS,
+        "per_device_train_batch_size": BATCH,
+        "gradient_accumulation_steps": ACCUMULATED,
+        "learning_rate": 0.001,
+        "weight_decay": parse_run(document).settings.weight_decay,
+        "assistant_only_loss": True,
+    }
+    (tmp_path / "asked.json").write_text(json.dumps({"rows": in_order, "options": options}))
+    of_batches = run_script("trl_steps.py", model, tmp_path / "asked.json")
+    expected = np.asarray(of_batches).reshape(STEPS, ACCUMULATED).sum(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert found[-1] < 0.8 * found[0]

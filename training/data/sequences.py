@@ -91,14 +91,15 @@ class Sequences:
 
     def positions(self, samples: Array, width: int) -> Array:
         """Returns [B, L]: of ``samples`` [B], the position of each of ``width`` tokens in its
-        document, which begins in its sequence or before.
+        document, which begins in its sequence or before. Padding goes on with the last one.
         """
         columns = np.broadcast_to(np.arange(width), (len(samples), width))
         if self.documents is None:
             return columns.copy()
         begins = self.begins[samples]
         first = np.searchsorted(self.documents, begins)
-        counts = np.searchsorted(self.documents, begins + width) - first
+        ends = begins + np.minimum(width, self.lengths[samples])
+        counts = np.searchsorted(self.documents, ends) - first
         rows = np.repeat(np.arange(len(samples)), counts)
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         places = self.documents[first[rows] + within] - begins[rows]
