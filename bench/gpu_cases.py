@@ -3,7 +3,7 @@ bf16.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bench.race_case import Against, RaceCase
@@ -18,6 +18,7 @@ class FullSize:
     length: int
     batch: int
     compilers: tuple[Compiler, ...] = (Compiler.NONE, Compiler.INDUCTOR)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 MODELS = (
@@ -41,6 +42,25 @@ MODELS = (
         length=512,
         batch=32,
         compilers=(Compiler.NONE,),
+    ),
+    # Beside peft in Trainer, from which TRL's trainers inherit their loop
+    FullSize(
+        name="Llama 1.2B with LoRA of rank 16",
+        task="causal-lm",
+        config={
+            "model_type": "llama",
+            "vocab_size": 128_256,
+            "hidden_size": 2048,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "tie_word_embeddings": True,
+        },
+        length=1024,
+        batch=8,
+        compilers=(Compiler.NONE,),
+        settings={"adapter": {"rank": 16}},
     ),
 )
 GPT_J = FullSize(
@@ -133,6 +153,7 @@ def _case(
             "gradient_clip_norm": 1.0,
             "dropout": 0.0,
             "pin_memory": True,
+            **model.settings,
             **settings,
         },
         steps=6 if is_quick else 40,

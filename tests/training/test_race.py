@@ -32,6 +32,8 @@ SMALL_ENCODER = {
     "num_attention_heads": 2,
     "intermediate_size": 32,
 }
+SMALL_LLAMA = {**SMALL_ENCODER, "num_key_value_heads": 2, "vocab_size": 256}
+SMALL = {"llama": SMALL_LLAMA, "bert": SMALL_ENCODER, "albert": SMALL_ENCODER}
 TINY = Size(hidden=16, layers=1, length=16, batch=4, steps=12, rounds=1, least_ratio=0.0)
 
 
@@ -87,18 +89,23 @@ def test_a_schedule_has_the_losses_of_the_trainer(
     assert largest_difference(ours, [train_with_ours(constant, dataset).losses]) > LOSS_DIFFERENCE
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("model", [*MODELS, GPT_J], ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(each, id=each.name, marks=() if each.settings else pytest.mark.nightly)
+        for each in (*MODELS, GPT_J)
+    ],
+)
 def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(
     model: FullSize, tmp_path: Path
 ) -> None:
     """The models are small and run on this processor, which finds what one side counts
     otherwise.
     """
-    is_encoder = model.task == "masked-lm"
+    kind = model.config["model_type"]
     small = replace(
         model,
-        config={**model.config, **(SMALL_ENCODER if is_encoder else SMALL_GPT)},
+        config={**model.config, **SMALL.get(kind, SMALL_GPT)},
         length=16,
         batch=4,
     )
