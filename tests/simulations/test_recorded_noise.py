@@ -23,6 +23,14 @@ from tests.simulations.repetitions import TIMES
 SUITES = 40
 MOST_FALSE = 0.01
 LEAST_SETTLED = {1.3: 0.6, 2.0: 0.95}
+# Seconds of the suites of two cells when a single run's scatter was taken for 1 %
+SECONDS_BEFORE = {
+    ("quiet", 1.3): 30.2,
+    ("loaded", 1.3): 32.6,
+    ("quiet", 2.0): 17.6,
+    ("loaded", 2.0): 21.7,
+}
+MOST_TIMES_LONGER = 1.5
 
 
 def assert_true(told: Told) -> None:
@@ -46,3 +54,4 @@ def test_a_lead_is_found(lead: float, name: str) -> None:
     told = tell(read_recording(FOLDER / f"{name}.json"), (1.0, lead), SUITES * TIMES)
     assert_true(told)
     assert told.settled_share >= LEAST_SETTLED[lead]
+    assert told.seconds <= MOST_TIMES_LONGER * SECONDS_BEFORE[name, lead]
