@@ -80,8 +80,8 @@ def measure(*, is_quick: bool) -> Section:
         notes=(
             f"{len(results)} runs. A job's time is from its creation to its end; the suite's from "
             "the execution's start to its end. With separate jobs the suite is a race too, in "
-            "which no run ends early, and a round has a contender once; with shared ones twice, "
-            "forward and backward, so that the numbers of runs differ. Transitions: "
+            "which no run ends early, and a round has a contender once; with shared ones four "
+            "times, forward and backward, so that the numbers of runs differ. Transitions: "
             f"{', '.join(f'{count} {name}' for name, count in transitions.items())}.",
         ),
     )

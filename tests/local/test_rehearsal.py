@@ -79,7 +79,7 @@ def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
     )  # an original's billed seconds are those of a job
 
 
-SECONDS, STEPS = {"best": 0.1, "near": 0.102, "far": 0.2}, 20
+SECONDS, STEPS = {"best": 0.1, "near": 0.102, "far": 0.4}, 20
 RACE = f"""
 import sys, time
 from traindyno.callbacks import step_log
