@@ -8,12 +8,12 @@ from traindyno.core.jobs.outcome import OWN_FAILURES
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
+from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
 from traindyno.core.suite.suite import Cell, Run, Suite
 from traindyno.core.verdict.cell_trials import CellTrials, lost_long_runs
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
-from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_done, looks_of
+from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
 
 # A cell is dropped after so many trials without information (no capacity, an image that can't be
 # pulled).
@@ -113,7 +113,10 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
     ]
     if all(len(each.measured) == 1 for each in searched):
         return searched
-    if looks_done(searched) >= looks_of(suite, evidence):
+    # rounds that ran cells again; a cell that left the race and came back adds none to the planned
+    # ones
+    again = [result.run for each in searched for result in each.measured[1:]]
+    if len({(run.execution_id, round_of(run)) for run in again}) >= looks_of(suite, evidence):
         return []
     verdict = judge_evidence(suite, evidence)
     return [] if is_futile(suite, verdict) else open_cells(verdict, searched)

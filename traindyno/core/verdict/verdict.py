@@ -19,7 +19,6 @@ from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Correction, Relation, correct_for_selection
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
@@ -40,9 +39,6 @@ VERDICT = Format(name="verdict", version=1)
 # Where other work may stall runs, their noise is none that the tests know: recorded runs of equal
 # cells keep to 1 % by it.
 SIGNIFICANCE_OF_STALLED_RUNS = 0.01
-# There the first look has this share of it, because a further job's start takes as long as three
-# runs.
-SHARE_OF_FIRST_LOOK = 0.7
 # One trial has no spread.
 LEAST_COMPARED = 2
 
@@ -203,13 +199,8 @@ def judge_evidence(
     compared = evidence.compared
     quantity = quantity_of(metric, suite.goal.target)
     # each look's share, without regard to what looks share with each other (Bonferroni)
-    level, looks = SIGNIFICANCE, looks_of(suite, evidence)
-    significance = level / looks
-    if evidence.scatter.has_stalls:
-        level = SIGNIFICANCE_OF_STALLED_RUNS
-        further = (1 - SHARE_OF_FIRST_LOOK) / max(1, looks - 1)
-        share = SHARE_OF_FIRST_LOOK if looks_done(compared) <= 1 else further
-        significance = level * (share if looks > 1 else 1.0)
+    level = SIGNIFICANCE_OF_STALLED_RUNS if evidence.scatter.has_stalls else SIGNIFICANCE
+    significance = level / looks_of(suite, evidence)
     found = recommend(
         compared, quantity, noise, tolerance=suite.tolerance, significance=significance
     )
@@ -284,14 +275,6 @@ def looks_of(suite: Suite, evidence: Evidence) -> int:
     return (
         max(1, -(-(suite.measurement.trials - 1) // evidence.passes)) if suite.search.is_race else 1
     )
-
-
-def looks_done(trials: Sequence[CellTrials]) -> int:
-    """Rounds that ran cells again; a cell that left the race and came back adds none to the planned
-    ones.
-    """
-    again = [result.run for each in trials for result in each.measured[1:]]
-    return len({(run.execution_id, round_of(run)) for run in again})
 
 
 def _find(

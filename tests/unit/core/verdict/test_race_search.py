@@ -367,20 +367,13 @@ def test_the_looks_after_further_jobs_share_the_significance_and_a_grid_has_one(
     assert judge(grid, expand_cells(grid), results).significance == 0.05
 
 
-@pytest.mark.parametrize(
-    ("trials", "rounds", "significance"),
-    [(9, 1, 0.007), (9, 2, 0.003), (13, 2, 0.0015), (3, 1, 0.01)],
-)
-def test_the_first_look_at_runs_of_this_machine_has_most_of_the_significance(
-    trials: int, rounds: int, significance: float
-) -> None:
+@pytest.mark.parametrize(("trials", "looks"), [(9, 2), (13, 3), (3, 1)])
+def test_a_race_of_this_machine_is_judged_after_every_four_runs(trials: int, looks: int) -> None:
     suite = replace(suite_of(trials), training={"instance": "local.cpu"})
     seconds = {1: 1.0, 2: 1.3}
-    results = first_round(suite, seconds)
-    for trial in range(2, 2 + 2 * rounds, 2):
-        results = rerun(suite, results, seconds, trial, trial + 1)
+    results = rerun(suite, first_round(suite, seconds), seconds, 2, 3)
     found = judge(suite, expand_cells(suite), results)
-    assert found.significance == pytest.approx(significance)
+    assert found.significance == pytest.approx(0.01 / looks)
     assert found.level == 0.01
 
 
@@ -391,13 +384,13 @@ def test_figures_of_a_pair_have_intervals_of_one_level_and_of_one_width() -> Non
     found = judge(suite, expand_cells(suite), results)
     assert found.finding is Finding.RECOMMENDED
     (rival,) = found.rivals
-    assert known(rival.comparison.interval).confidence == pytest.approx(0.993)
+    assert known(rival.comparison.interval).confidence == pytest.approx(0.995)
     for row in map(found.row, (known(found.recommended), rival.cell_id)):
         shares = []
         for estimate in (row.seconds, row.billable_seconds, row.samples_per_second):
             interval = known(known(estimate).interval)
             shares.append(interval.high / interval.low)
-        assert known(known(row.billable_seconds).interval).confidence == pytest.approx(0.993)
+        assert known(known(row.billable_seconds).interval).confidence == pytest.approx(0.995)
         assert shares == pytest.approx([shares[0]] * 3, rel=0.05)
         one_run = known(known(row.prediction).seconds)
         assert shares[0] <= one_run.high / one_run.low
