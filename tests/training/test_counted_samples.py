@@ -18,6 +18,7 @@ from transformers import DataCollatorWithFlattening, Trainer, TrainingArguments
 from tests.training.forked_jobs import run_forked
 from traindyno.callbacks import hf_trainer
 from traindyno.callbacks import lightning as lightning_callback
+from traindyno.callbacks.environment import weights_of
 from traindyno.callbacks.log import StepLogger
 from traindyno.core.measurement.measured_run import read_environment
 from traindyno.core.step_log.content import ProcessLog, StepLog
@@ -134,6 +135,14 @@ class OwnLoaderTrainer(CountingTrainer):
     def get_train_dataloader(self) -> Any:
         rows: Any = self.train_dataset
         return DataLoader(rows, batch_sampler=budgets(rows), collate_fn=pad)
+
+
+def test_a_model_with_frozen_parameters_says_how_many_train() -> None:
+    """As an adapter beside its base: 4 × 3 + 3 parameters are frozen, 3 × 2 + 2 train."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2))
+    assert weights_of(model) == {"parameters": 23, "trained": None}
+    model[0].requires_grad_(False)
+    assert weights_of(model) == {"parameters": 23, "trained": 8}
 
 
 COLLATORS = {

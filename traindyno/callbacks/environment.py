@@ -120,3 +120,13 @@ def _text(path: Path) -> Optional[str]:
         return path.read_text(encoding="utf-8", errors="replace").strip() or None
     except OSError:
         return None
+
+
+def weights_of(module: Any) -> Dict[str, Any]:
+    """How many parameters a torch module has; ``trained``: of these, where others are frozen, as
+    beside an adapter.
+    """
+    sizes = [(each.numel(), each.requires_grad) for each in module.parameters()]
+    parameters = sum(size for size, _ in sizes)
+    trained = sum(size for size, is_trained in sizes if is_trained)
+    return {"parameters": parameters, "trained": None if trained == parameters else trained}

@@ -12,6 +12,7 @@ from traindyno.callbacks import process, step_log
 from traindyno.callbacks.batch import count_rows, is_joined, own_part
 from traindyno.callbacks.checkpoints import mark_complete, written_bytes
 from traindyno.callbacks.clock import now
+from traindyno.callbacks.environment import weights_of
 from traindyno.core.step_log.line import CHECKPOINT, WORK_UNIT
 
 EVALUATION_PREFIX = "eval_"
@@ -81,7 +82,7 @@ class StepLogCallback(TrainerCallback):
                 uncounted, joins_rows, samples_of_batches(trainer)
             )
         if kwargs.get("model") is not None:
-            step_log.model(sum(parameter.numel() for parameter in kwargs["model"].parameters()))
+            step_log.model(**weights_of(kwargs["model"]))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         # Some Trainers (transformers 4.46) go on accumulating into the next epoch, whose first

@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional
 from traindyno.callbacks import step_log
 from traindyno.callbacks.batch import count_rows
 from traindyno.callbacks.clock import now
+from traindyno.callbacks.environment import weights_of
 
 if "pytorch_lightning" in sys.modules:
     from pytorch_lightning import Callback
@@ -51,7 +52,7 @@ class StepLogCallback(Callback):  # type: ignore[misc]
                 trainer.global_step, getattr(trainer.train_dataloader, "batch_size", None)
             )
             step_log.share_rows(self._shared_by or _processes_that_share_rows(trainer))
-            step_log.model(sum(parameter.numel() for parameter in pl_module.parameters()))
+            step_log.model(**weights_of(pl_module))
 
     def on_train_batch_start(
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
