@@ -46,11 +46,11 @@ config = LlamaConfig(
     intermediate_size=8,
     num_hidden_layers=1,
     num_attention_heads=1,
-    num_labels=1,
     pad_token_id=tokenizer.pad_token_id,
 )
+config.num_labels = 1
 numbers = range(ROWS)
-columns = {"prompt": [f"a question {number}" for number in numbers]}
+columns: dict[str, list[object]] = {"prompt": [f"a question {number}" for number in numbers]}
 if name == "KTO":
     columns |= {
         "completion": [f" answer {n}" for n in numbers],

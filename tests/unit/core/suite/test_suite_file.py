@@ -536,14 +536,14 @@ def test_all_problems_are_named_at_once_those_of_content_too() -> None:
     assert {problem.split(": ")[0] for problem in problems(document)} == content
 
 
-BROKEN_FORM = {
+BROKEN_FORM: dict[str, tuple[dict[str, Any], str]] = {
     "trainig": ({"trainig": {"strategy": "ddp"}}, "trainig"),
     "precison": ({"training": {"precison": "bf16"}}, "training.precison"),
     "trails": ({"measurement": {"trails": 2}}, "measurement.trails"),
     "goal": ({"goal": "quickest"}, "goal"),
     "workers": ({"matrix": {"loader_workers": [1, "two"]}}, "matrix.loader_workers[1]"),
 }
-BROKEN_CONTENT = {
+BROKEN_CONTENT: dict[str, tuple[dict[str, Any], str]] = {
     "max_usd": ({"limits": {"max_usd": -1}}, "limits.max_usd"),
     "max_steps": ({"measurement": {"max_steps": 0}}, "measurement.max_steps"),
     "batch": ({"training": {"batch_size_per_device": 0}}, "training.batch_size_per_device"),
