@@ -226,7 +226,7 @@ def suite_document(instances: tuple[str, ...], cells: int, max_job_seconds: int)
         "measurement": {"trials": TRIALS, "max_steps": 10, "jobs": "separate"},
         "limits": {
             "max_usd": 1_000_000,
-            "max_hours": 1000,
+            "max_hours": 648,
             "max_job_seconds": max_job_seconds,
             "max_attempts": 12,
         },
