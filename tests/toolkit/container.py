@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +58,7 @@ class Container:
         job = new_job(dict(self.request), arn="arn", engine=Engine.PROCESS, now_ms=0)
         tree = make_host_tree(self.folder, HOST)
         self.ml = tree.root
+        self._failure.unlink(missing_ok=True)  # of an earlier job with these checkpoints
         write_configs(job, tree, self.request["HyperParameters"])
         code = self.ml / ISOLATED_SOURCE.removeprefix("/opt/ml/")
         code.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ class Container:
             process.kill()
             process.wait()
 
-    def run(self, seconds: float = 120) -> int:
+    def run(self, seconds: float = 300) -> int:
         with self.started() as process:
             return process.wait(seconds)
 
@@ -107,20 +108,22 @@ class Container:
 
     @property
     def failure(self) -> str:
-        path = self.ml / "output/failure"
-        return path.read_text() if path.exists() else ""
+        return self._failure.read_text() if self._failure.exists() else ""
+
+    @property
+    def _failure(self) -> Path:
+        return self.ml / "output/failure"
 
     def failure_reason(self, exit_code: int) -> str:
         """As SageMaker makes it of the failure file."""
         return f"AlgorithmError: {self.failure}, exit code: {exit_code}"
 
-    def wait_for(self, place: str, seconds: float = 90) -> Path:
-        """A file below /opt/ml."""
-        path, deadline = self.ml / place, time.monotonic() + seconds
-        while not path.exists():
-            assert time.monotonic() < deadline, f"{place} was not written: {self.log}"
+    def wait_until(self, holds: Callable[[], bool], seconds: float = 300) -> None:
+        """Of a file below /opt/ml that the job writes."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, self.log
             time.sleep(0.05)
-        return path
 
 
 def first_process(process: "subprocess.Popen[bytes]") -> int:

@@ -16,7 +16,13 @@ import pytest
 
 from tests.toolkit.container import TOOLKITS, Container, first_process, why_no_container
 from tests.unit.sagemaker.test_request import SETTINGS
-from tests.unit.sagemaker.toolkit_failures import FAILURES, RECORDS, without_places
+from tests.unit.sagemaker.toolkit_failures import (
+    FAILURES,
+    RECORDS,
+    SILENT,
+    SILENT_LOG,
+    without_places,
+)
 from tests.unit.suites import script_document
 from traindyno.bundle import script_files
 from traindyno.core.suite.cells import expand_cells
@@ -66,8 +72,16 @@ def script_job(
 def test_each_kind_of_failure_is_recorded(tmp_path: Path, toolkit: str, name: str) -> None:
     failure = FAILURES[name]
     job = script_job(tmp_path, failure.script, toolkit=toolkit, strategy=failure.strategy)
-    code = job.run()
-    found = without_places(job.failure_reason(code))
+    record(toolkit, name, job.failure_reason(job.run()))
+    if name == SILENT:
+        frame = "=" * 20
+        begin, end = job.log.index("step 7\n"), job.log.rindex(frame) + len(frame)
+        record(toolkit, SILENT_LOG, job.log[begin:end])
+
+
+def record(toolkit: str, name: str, reason: str) -> None:
+    """With ``RECORD=1`` writes the record, with which the reason is compared."""
+    found = without_places(reason)
     recorded = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
     if os.environ.get("RECORD"):
         recorded.setdefault(toolkit, {})[name] = found
@@ -136,7 +150,7 @@ def test_sigterm_reaches_a_script_and_the_failure_file_says_so(
 ) -> None:
     job = script_job(tmp_path, STOPPABLE, toolkit=toolkit, strategy=strategy)
     with job.started() as process:
-        job.wait_for("checkpoints/began")
+        job.wait_until((job.ml / "checkpoints/began").exists)
         os.kill(first_process(process), signal.SIGTERM)
         assert process.wait(60) != 0
     assert (job.ml / "checkpoints/heard").exists()

@@ -28,6 +28,10 @@ OWN = (
     "report_failure('loss_diverged', 'rank 0: step 7: the loss is nan')\n"
     "sys.exit(1)\n"
 )
+# Of a preparation of ours; the others are scripts.
+NO_FILES = "no files"
+# The toolkit keeps no line of it; what torchrun wrote is recorded beside it.
+SILENT, SILENT_LOG = "killed, torchrun", "killed, torchrun, log"
 FAILURES = {
     "value": Failure(script=VALUE),
     "value, torchrun": Failure(script=VALUE, strategy=TORCHRUN),
@@ -35,7 +39,7 @@ FAILURES = {
         script="import sys\nprint('no licence', file=sys.stderr)\nsys.exit(7)\n"
     ),
     "killed": Failure(script=KILL),
-    "killed, torchrun": Failure(script=KILL, strategy=TORCHRUN),
+    SILENT: Failure(script=KILL, strategy=TORCHRUN),
     "segmentation fault": Failure(script="import os\nos.kill(os.getpid(), 11)\n"),
     "out of memory": Failure(script=MEMORY),
     "out of memory, torchrun": Failure(script=MEMORY, strategy=TORCHRUN),
@@ -45,13 +49,16 @@ FAILURES = {
 }
 # What differs between two machines, or two times.
 PLACES = (
-    (r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ ", "E1128 12:00:00.000000 14 "),
+    (r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*(?=torch/)", "E1128 12:00:00.000000 14 "),
     (r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d:\d\d", "2026-11-28_12:00:00"),
     (r"\bpid\b:? \d+", "pid: 14"),
     (r"PID \d+", "PID 14"),
     (r"/\S*/bin/", "/opt/conda/bin/"),
     (r"/\S*/site-packages/", "/opt/conda/lib/python3.11/site-packages/"),
     (r"\s*-P\b", ""),
+    # A frame is as wide as its longest line, which has the process's id.
+    (r"={20,}", "=" * 60),
+    (r"-{20,}", "-" * 60),
 )
 
 
