@@ -21,11 +21,13 @@ CASES = [
     for strategy in ("single", "ddp", "zero1", "fsdp")
     for recomputes in (False, True)
 ]
+# Attention in linear time is estimated on a slow reference.
+QUICK = [case for case in CASES if case[0] not in ("causal-lm/qwen3_next", "causal-lm/mamba2")]
 MOST_BATCH, TOKENS = 24, 64
 
 
 @pytest.mark.parametrize(
-    ("name", "strategy", "recomputes"), CASES if NIGHTLY else Random(3).sample(CASES, 12)
+    ("name", "strategy", "recomputes"), CASES if NIGHTLY else Random(3).sample(QUICK, 12)
 )
 def test_the_lines_of_two_batches_are_within_half_a_percent_of_the_steps_of_another(
     name: str, strategy: str, recomputes: bool, monkeypatch: pytest.MonkeyPatch
