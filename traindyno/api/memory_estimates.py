@@ -221,6 +221,7 @@ def with_configuration(workload: Workload, beside: Path) -> Workload:
     if model is None or model.path is None:
         return with_vocabulary(workload)
     local = find_local(model.path, beside)
+    folder: str | Path | None
     if local is None:
         folder = find_configuration(model.path, model.revision, None)
     else:

@@ -164,8 +164,8 @@ def _can_fit(work: EstimatedWork, settings: Settings) -> bool:
         return True
     parts = processes if settings.strategy in SHARDS_ALL else 1
     state_parts = processes if settings.strategy in SHARDS_STATE else 1
-    held = work.shape.parameters * (8 / parts + 8 / state_parts)
-    return held * fitted()["memory"]["high"] <= usable
+    upper_end: float = fitted()["memory"]["high"]
+    return upper_end * work.shape.parameters * (8 / parts + 8 / state_parts) <= usable
 
 
 def _strategies(name: str, count: int) -> Iterator[Settings]:
