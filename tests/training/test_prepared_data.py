@@ -3,12 +3,14 @@ when read.
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.training.jobs import JobEnd
+from tests.training.jobs import REPO_ROOT, JobEnd
 from tests.training.run_documents import KEY, run_document, run_preparation, run_training
 
 READ = {"key": KEY, "s3_uri": "s3://bucket/prepared/"}
@@ -55,6 +57,35 @@ def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(
     assert run.of_kind("evaluation")
     assert len(losses(run)) == 4
     assert run.of_kind("environment")[0]["facts"]["run"]["tokens"]["key"] == KEY
+
+
+def test_prepared_conversations_bring_their_template_and_are_trained_on(
+    tmp_path: Path,
+) -> None:
+    suites = REPO_ROOT / "suites"
+    template = suites / "finetune_chat" / "chat.jinja"
+    data, channel = tmp_path / "data", tmp_path / "template"
+    for folder, file in ((data, template.with_name("chats.jsonl")), (channel, template)):
+        folder.mkdir()
+        shutil.copy(file, folder)
+    suite = yaml.safe_load((suites / "finetune_chat.yaml").read_text())
+    dataset = {"path": "s3://bucket/data", "chat_template": "s3://bucket/template/"}
+    sizes = {**suite["model"]["config"], "hidden_size": 16, "num_hidden_layers": 1}
+    document = run_document(
+        workload={"model": {"config": sizes}, "dataset": dataset, "sequence_length": 128},
+        settings={"document_masking": True},
+        measurement={"max_steps": 4, "evaluate": True},
+    )
+    environment = {"SM_CHANNEL_CHAT_TEMPLATE": str(channel)}
+    prepared = run_preparation(tmp_path / "prepare", document, data, environment=environment)
+    assert prepared.exit_code == 0, prepared.output
+    saved = prepared.folder / "model" / "tokenizer" / "chat_template.jinja"
+    assert saved.read_text() == template.read_text()
+    run = read(tmp_path / "run", document, prepared.folder / "model")
+    assert run.exit_code == 0, run.output
+    assert len(losses(run)) == 4
+    (evaluation,) = run.of_kind("evaluation")
+    assert evaluation["metrics"]["loss"] < losses(run)[0]
 
 
 def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path, texts: Path) -> None:
