@@ -49,6 +49,21 @@ def test_a_local_file_becomes_an_object_named_by_its_content(
     assert "1 file " in told[0]
 
 
+def test_a_chat_template_is_sent_and_a_name_of_the_tokenizer_stays(
+    tmp_path: Path, s3: tuple[Any, Stubber]
+) -> None:
+    client, stubber = s3
+    (tmp_path / "chat.jinja").write_text("{{ messages }}")
+    stubber.add_response("list_objects_v2", {}, {"Bucket": "results", "Prefix": ANY})
+    stubber.add_response(
+        "put_object", {}, {"Bucket": "results", "Key": ANY, "Body": ANY, "ChecksumAlgorithm": ANY}
+    )
+    for named, begin in (("chat.jinja", "s3://results/data/"), ("tool_use", "tool_use")):
+        dataset = {"path": "s3://elsewhere/chats/", "chat_template": named}
+        staged = stage(client, tmp_path).stage_suite(suite_with(dataset=dataset))
+        assert staged["workload"]["dataset"]["chat_template"].startswith(begin)
+
+
 def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
     tmp_path: Path, s3: tuple[Any, Stubber]
 ) -> None:

@@ -61,10 +61,12 @@ def plan(
     *,
     execution: str = EXECUTION,
     content: str = "d1",
+    template: str = "",
     **files: set[str],
 ) -> tuple[TokenSet, ...]:
     names = files.get("names", {"train.csv"})
     objects = {f"s3://bucket/data/abc/{name}": content.encode() for name in names}
+    objects["s3://bucket/template/chat.jinja"] = template.encode()
     return plan_tokens(
         suite,
         expand_cells(suite),
@@ -90,6 +92,13 @@ def test_data_in_s3_is_known_by_what_lies_there() -> None:
     suite = small_suite()
     assert plan(suite) == plan(suite, execution="another")
     assert plan(suite) != plan(suite, content="d2")
+
+
+def test_a_chat_template_in_s3_is_known_by_what_lies_there() -> None:
+    chat = {"path": "s3://bucket/data/abc/", "chat_template": "s3://bucket/template/"}
+    suite = small_suite(workload=workload(dataset=chat))
+    assert plan(suite, template="a") == plan(suite, execution="another", template="a")
+    assert plan(suite, template="a") != plan(suite, template="b")
 
 
 def test_a_folder_that_its_owner_tokenised_is_read_as_it_is() -> None:

@@ -57,3 +57,23 @@ def test_a_script_has_a_model_and_channels_of_any_name() -> None:
         'workload.channels.code: got "code", the channel of your code where a container has no '
         "network, as in SageMaker's SDK; expected another name"
     ]
+
+
+@pytest.mark.parametrize(
+    ("task", "dataset", "told"),
+    [
+        ("causal-lm", {"format": "chat", "loss_on": "all", "too_long": "leave-out"}, ""),
+        ("causal-lm", {"loss_on": "all"}, ""),
+        ("masked-lm", {"format": "chat"}, "dataset.format: task masked-lm reads no conversations"),
+        ("causal-lm", {"format": "csv", "loss_on": "all"}, "loss_on: only conversations have it"),
+        ("causal-lm", {"format": "text", "chat_template": "a"}, "chat_template: only conversat"),
+        ("causal-lm", {"format": "chat", "loss_on": "some"}, 'loss_on: got "some", expected'),
+    ],
+)
+def test_conversations_are_of_causal_lm_and_have_fields_of_their_own(
+    task: str, dataset: dict[str, str], told: str
+) -> None:
+    document = small_document()
+    given = {**document["workload"], "task": task, "dataset": {"path": S3, **dataset}}
+    found = problems({**document, "workload": given})
+    assert [told in line for line in found] == ([True] if told else [])

@@ -31,6 +31,7 @@ from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.settings import TensorLayers
 from traindyno.core.suite.suite import Suite, Tokens
 from traindyno.core.suite.suite_file import parse_part
+from traindyno.core.suite.workload import OF_CHAT
 from traindyno.sagemaker.request import build_preparation_request, build_training_job_request
 
 ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")
@@ -238,6 +239,31 @@ def test_the_preparation_brings_no_weights_over() -> None:
     modes = {channel["ChannelName"]: channel.get("InputMode") for channel in job["InputDataConfig"]}
     assert modes == {"train": "FastFile", "model": "FastFile"}
     assert job["AlgorithmSpecification"]["TrainingImage"] != "me/my-gpu-image:1"
+
+
+def test_a_chat_template_is_a_channel_of_the_job_that_makes_tokens_alone() -> None:
+    chat = {
+        "path": "s3://bucket/data/",
+        "format": "chat",
+        "chat_template": "s3://bucket/template/",
+        "loss_on": "all",
+    }
+    suite = small_suite(workload=workload(dataset=chat))
+    job = request(preparation(suite), suite)
+    assert "chat_template" in [channel["ChannelName"] for channel in job["InputDataConfig"]]
+    sent = json.loads(job["HyperParameters"]["workload"])["dataset"]
+    assert (sent["loss_on"], "too_long" in sent) == ("all", False)
+    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    run = replace(run, tokens=Tokens(key=KEY, s3_uri="s3://results/prepared/"))
+    channels = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
+    assert [each["ChannelName"] for each in channels["InputDataConfig"]] == ["train"]
+
+
+def test_of_other_data_a_job_hears_nothing_of_conversations() -> None:
+    """An execution keeps its earlier code, which would refuse the fields."""
+    suite = small_suite(workload=workload(dataset={"path": "s3://bucket/data/"}))
+    sent = json.loads(request(preparation(suite), suite)["HyperParameters"]["workload"])
+    assert not {*OF_CHAT} & {*sent["dataset"]}
 
 
 @pytest.mark.parametrize("mode", ["File", "FastFile"])
