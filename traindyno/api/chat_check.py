@@ -65,13 +65,20 @@ def _read_local(
     known = read_kept(kept)
     if known is not None:
         return json.loads(known), []
-    from training.data.chat_survey import chat_survey, local_job  # noqa: PLC0415  (imports transformers, which takes seconds)
+    from training.data.chat_survey import chat_survey  # noqa: PLC0415  (imports transformers, which takes seconds)
     from training.errors import WorkloadError  # noqa: PLC0415
 
-    job = local_job(root, model=None, tokenizer=folder, chat_template=template)
     has_tokenizer = is_trained or (folder is not None and not workload.trust_remote_code)
     try:
-        lines = list(chat_survey(workload, job, has_tokenizer=has_tokenizer))
+        lines = list(
+            chat_survey(
+                workload,
+                root,
+                tokenizer_folder=folder,
+                has_tokenizer=has_tokenizer,
+                template=template,
+            )
+        )
     except WorkloadError as error:
         return [], [str(error)]
     keep(kept, json.dumps(lines))

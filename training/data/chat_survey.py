@@ -16,21 +16,30 @@ from training.process.job import JobPaths
 MOST_TOKENISED = 20_000
 
 
-def chat_survey(workload: Workload, job: JobPaths, *, has_tokenizer: bool) -> Iterator[str]:
+def chat_survey(
+    workload: Workload,
+    root: Path,
+    *,
+    tokenizer_folder: Path | None,
+    has_tokenizer: bool,
+    template: Path | None,
+) -> Iterator[str]:
     """A line for each split. Raises WorkloadError for the first conversation that the job would
     refuse; without a tokenizer, for one of a wrong form, and for a file that is no template.
     """
     dataset, length = workload.dataset, workload.sequence_length
     assert dataset is not None
     assert length is not None
-    if job.chat_template is not None:
-        refuse_unless_template(job.chat_template.read_text(encoding="utf-8"))
+    if template is not None:
+        refuse_unless_template(template.read_text(encoding="utf-8"))
     tokenizer = None
     if has_tokenizer:
+        folder = None if tokenizer_folder is None else str(tokenizer_folder)
+        job = JobPaths(data_root=root, model_path=None, tokenizer_path=folder, save_folder=root)
         tokenizer = load_tokenizer(workload, job)
-        choose_template(tokenizer, dataset, job.chat_template)
+        choose_template(tokenizer, dataset, template)
     for split in dict.fromkeys(filter(None, (dataset.split, dataset.evaluation_split))):
-        rows = conversations(dataset, job.data_root, split)
+        rows = conversations(dataset, root, split)
         if tokenizer is None:
             count = sum(1 for _ in rows)
             yield (
@@ -51,16 +60,3 @@ def chat_survey(workload: Workload, job: JobPaths, *, has_tokenizer: bool) -> It
             f"{length:,} tokens and {fate} (dataset.too_long: {dataset.too_long})"
             f"{empty if encoder.left_out else ''}"
         )
-
-
-def local_job(
-    root: Path, *, model: Path | None, tokenizer: Path | None, chat_template: Path | None
-) -> JobPaths:
-    """The paths of a job whose inputs are on this machine."""
-    return JobPaths(
-        data_root=root,
-        model_path=None if model is None else str(model),
-        tokenizer_path=None if tokenizer is None else str(tokenizer),
-        save_folder=root,
-        chat_template=chat_template,
-    )

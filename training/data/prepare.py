@@ -164,9 +164,17 @@ def prepare(
     if dataset.evaluation_split is not None:
         splits[EVALUATION] = dataset.evaluation_split
     values = LabelValues()
+    is_chat = _reads_chat(workload, root)
     codes = {
         name: _write_split(
-            workload, tokenizer, root, split, folder=folder / name, values=values, packing=packing
+            workload,
+            tokenizer,
+            root,
+            split,
+            folder=folder / name,
+            values=values,
+            packing=packing,
+            is_chat=is_chat,
         )
         for name, split in splits.items()
     }
@@ -188,13 +196,14 @@ def _write_split(
     folder: Path,
     values: LabelValues,
     packing: bool,
+    is_chat: bool,
 ) -> "array[int]":
     """Returns the codes of the split's labels; none without labels."""
     dataset, length = workload.dataset, workload.sequence_length
     assert dataset is not None
     assert length is not None
     encoder: Encoder | ChatEncoder
-    if _reads_chat(workload, root):
+    if is_chat:
         encoder = ChatEncoder(tokenizer, dataset, sequence_length=length, packing=packing)
         sequences = encoder.encode(conversations(dataset, root, split))
     else:
