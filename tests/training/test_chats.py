@@ -102,6 +102,11 @@ def answers_of(row: Any, tokenizer: Any) -> list[str]:
     return [tokenizer.decode(tokens) for tokens, counts in parts if counts[0]]
 
 
+def text_of(tokens: Any, tokenizer: Any) -> str:
+    text: str = tokenizer.decode(tokens)
+    return text
+
+
 def write(folder: Path, rows: Sequence[Any], name: str = "train.jsonl") -> Path:
     folder.mkdir(exist_ok=True)
     (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -183,6 +188,7 @@ def test_all_forms_in_all_files_are_the_same_rows(form: str, kind: str, tmp_path
         assert len(found) == 2
         text = tokenizer.decode(found.tokens[: found.lengths[0]])
         assert text == ("<s>system: Be brief.</s>user: What is 2 + 3?</s>assistant: It is 5.</s>")
+        assert found.loss_mask is not None
         counted = found.tokens[: found.lengths[0]][found.loss_mask[: found.lengths[0]] != 0]
         assert tokenizer.decode(counted) == "It is 5.</s>"
 
@@ -192,7 +198,7 @@ def test_a_template_gets_texts_or_parts_as_it_reads_them() -> None:
     for template in (PLAIN, OF_PARTS):
         tokenizer = chat_tokenizer(template)
         found = rows_of([CHATS["one turn"], in_parts(CHATS["one turn"])], tokenizer)
-        texts[template] = {tokenizer.decode(row.tokens).removeprefix("<s>") for row in found}
+        texts[template] = {text_of(row.tokens, tokenizer).removeprefix("<s>") for row in found}
     assert texts[PLAIN] == texts[OF_PARTS] == {"user: What is 2 + 3?</s>assistant: It is 5.</s>"}
 
 
@@ -209,15 +215,15 @@ def test_a_tool_is_in_the_text_of_its_template_of_the_dictionary() -> None:
     tokenizer = chat_tokenizer(both)
     rows = [CHATS["one turn"], {**CHATS["one turn"], "tools": json.dumps([TOOL])}]
     plain, with_tools = rows_of(rows, tokenizer)
-    assert not tokenizer.decode(plain.tokens).startswith("add ")
-    assert tokenizer.decode(with_tools.tokens).startswith("add ")
+    assert not text_of(plain.tokens, tokenizer).startswith("add ")
+    assert text_of(with_tools.tokens, tokenizer).startswith("add ")
 
 
 def test_arguments_of_a_template_are_those_of_the_suite_and_of_the_row() -> None:
     tokenizer = chat_tokenizer(f"{{{{ day }}}} {PLAIN}")
     rows = [CHATS["one turn"], {**CHATS["one turn"], "chat_template_kwargs": {"day": "Sunday"}}]
     found = rows_of(rows, tokenizer, chat_template_kwargs={"day": "Monday"})
-    assert [tokenizer.decode(row.tokens).split()[0] for row in found] == ["Monday", "Sunday"]
+    assert [text_of(row.tokens, tokenizer).split()[0] for row in found] == ["Monday", "Sunday"]
 
 
 def said(number: int, length: int) -> dict[str, Any]:
@@ -240,11 +246,14 @@ def test_conversations_are_packed_whole_and_each_once(lengths: list[int]) -> Non
     assert all(len(row.tokens) <= LENGTH for row in packed)
     found = []
     for row in packed:
+        assert row.documents is not None
+        assert row.loss_mask is not None
         ends = [*row.documents[1:], len(row.tokens)]
         for begin, end in zip(row.documents, ends, strict=True):
             found.append((row.tokens[begin:end].tolist(), row.loss_mask[begin:end].tolist()))
             assert not row.loss_mask[begin]
-    assert sorted(found) == sorted((row.tokens.tolist(), row.loss_mask.tolist()) for row in single)
+    alone = [(row.tokens.tolist(), np.asarray(row.loss_mask).tolist()) for row in single]
+    assert sorted(found) == sorted(alone)
 
 
 def test_a_conversation_that_is_too_long_is_cut_with_an_answer_or_left_out(
@@ -258,8 +267,8 @@ def test_a_conversation_that_is_too_long_is_cut_with_an_answer_or_left_out(
     rows = [said(1, 300), long_question, long_answer, said(2, 5)]
     found = rows_of(rows, tokenizer)
     assert [len(row.tokens) for row in found[:3]] == [LENGTH] * 3
-    assert tokenizer.decode(found[0].tokens).startswith("<s>user: ")
-    assert tokenizer.decode(found[1].tokens).endswith("assistant: It is 5.</s>")
+    assert text_of(found[0].tokens, tokenizer).startswith("<s>user: ")
+    assert text_of(found[1].tokens, tokenizer).endswith("assistant: It is 5.</s>")
     assert answers_of(found[2], tokenizer) == ["7" * (LENGTH - 1)]
     kept = rows_of(rows, tokenizer, too_long=TooLong.LEAVE_OUT)
     assert [answers_of(row, tokenizer) for row in kept] == [["22222</s>"]]

@@ -157,7 +157,7 @@ def test_fifty_steps_have_the_losses_of_trl(tmp_path: Path) -> None:
     tokenizer = chat_tokenizer(template, template)
     tokenizer.save_pretrained(model)
     torch.manual_seed(1)
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
     config = LlamaConfig(vocab_size=len(tokenizer), num_attention_heads=4, **sizes)
     LlamaForCausalLM(config).save_pretrained(model)
     random = np.random.default_rng(7)

@@ -22,6 +22,8 @@ from traindyno.core.suite.workload import Dataset
 from training.data.conversations import ASSISTANT, Chat, Turn
 from training.errors import WorkloadError
 
+# Its annotation says that it returns a text; it returns a list of texts, and one of marks.
+_render_template: Any = render_jinja_template
 MARKS = re.compile(r"\{%-?\s*generation\s*-?%\}")
 #: What templates raise for conversations that they don't expect
 REFUSALS = (TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError)
@@ -45,7 +47,7 @@ class Rendered:
 def refuse_unless_template(text: str) -> None:
     """Raises WorkloadError for a text that is no template."""
     try:
-        render_jinja_template(conversations=[], chat_template=text)
+        _render_template(conversations=[], chat_template=text)
     except TemplateSyntaxError as error:
         raise _syntax_error(error) from error
 
@@ -145,7 +147,7 @@ class Templates:
         begins_answer: bool = False,
     ) -> tuple[str, list[tuple[int, int]]]:
         try:
-            texts, marks = render_jinja_template(
+            texts, marks = _render_template(
                 conversations=[turns],
                 tools=chat.tools,
                 chat_template=template,
@@ -160,7 +162,8 @@ class Templates:
             raise chat.refused(
                 f"the chat template refuses the conversation: {error}; its roles are {roles}"
             ) from error
-        return texts[0], marks[0] if marks else []
+        text: str = texts[0]
+        return text, marks[0] if marks else []
 
 
 def _syntax_error(error: TemplateSyntaxError) -> WorkloadError:
@@ -225,7 +228,7 @@ def _reads(template: str) -> tuple[bool, bool]:
 def _is_written(template: str, content: object) -> bool:
     turns = [{"role": "user", "content": content}]
     try:
-        texts, _ = render_jinja_template(conversations=[turns], chat_template=template, **ENDS)
+        texts, _ = _render_template(conversations=[turns], chat_template=template, **ENDS)
     except REFUSALS:
         return False
     return PROBE in texts[0] and f"'{PROBE}'" not in texts[0] and f'"{PROBE}"' not in texts[0]

@@ -63,7 +63,7 @@ class Chat(Row):
 
     turns: Sequence[Turn]
     prompt_turns: int | None = None
-    tools: Sequence[Any] | None = None
+    tools: list[dict[str, Any]] | None = None
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property

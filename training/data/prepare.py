@@ -65,14 +65,13 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerBase:
     assert workload.dataset is not None
     dataset, split = workload.dataset, workload.dataset.split
+    parts: Iterator[Iterable[str]]
     if _reads_chat(workload, root):
-        texts = itertools.chain.from_iterable(
-            chat.texts for chat in conversations(dataset, root, split)
-        )
+        parts = (chat.texts for chat in conversations(dataset, root, split))
     else:
         rows = read_rows(dataset, root, split, with_labels=False)
-        texts = itertools.chain.from_iterable(batch.texts for batch in rows)
-    texts = _up_to(TRAINING_CHARACTERS, texts)
+        parts = (batch.texts for batch in rows)
+    texts = _up_to(TRAINING_CHARACTERS, itertools.chain.from_iterable(parts))
     if workload.task is Task.CAUSAL_LM:
         tokenizer = _byte_level(texts, vocabulary_size, [END_OF_TEXT])
         special = dict.fromkeys(("bos_token", "eos_token", "pad_token"), END_OF_TEXT)

@@ -21,7 +21,7 @@ question = json.loads(asked.read_text())
 losses: list[float] = []
 
 
-class InOrder(trl.SFTTrainer):  # type: ignore[misc]
+class InOrder(trl.SFTTrainer):
     """Keeps the order of the rows, and the losses as they are computed."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> SequentialSampler:
