@@ -161,12 +161,12 @@ def _rendered(messages: list[dict[str, Any]], model: Served) -> list[int]:
             'this model has no chat template, which "messages" need; expected {"inputs": …}'
         )
     try:
-        tokens: list[int] = model.tokenizer.apply_chat_template(
+        tokens: Any = model.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, return_dict=False
         )
     except Exception as error:  # a template raises errors of its own, and Jinja's
         raise BadRequest(f"the model's chat template refuses the messages: {error}") from error
-    return tokens
+    return list(tokens)
 
 
 def output_fn(prediction: Any, accept: str = "application/json") -> str:

@@ -97,14 +97,14 @@ class ChunkedHead:
     """
 
     def __init__(self, model: PreTrainedModel, task: Task, rows: int) -> None:
-        head = model.get_output_embeddings()
+        head: Any = model.get_output_embeddings()  # type: ignore[no-untyped-call]
         if head is None:
             raise WorkloadError(f"{NO_CHUNKS}: a {model.config.model_type} has no head of its own")
         self._task = task
         self._rows = rows
         self._apply: Any = head.forward
         self._head = head
-        head.forward = _unchanged  # type: ignore[method-assign]
+        head.forward = _unchanged
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Takes ``hidden`` [B, L, D] and returns [B, L, V]."""
@@ -113,11 +113,11 @@ class ChunkedHead:
 
     @contextmanager
     def put_back(self) -> Iterator[None]:
-        self._head.forward = self._apply  # type: ignore[method-assign]
+        self._head.forward = self._apply
         try:
             yield
         finally:
-            self._head.forward = _unchanged  # type: ignore[method-assign]
+            self._head.forward = _unchanged
 
     def loss(
         self, hidden: torch.Tensor, labels: torch.Tensor, autocast: torch.autocast | None
@@ -135,7 +135,7 @@ class ChunkedHead:
                 logits = self._apply(part)
             return functional.cross_entropy(logits.float(), targets, reduction="none")
 
-        parts = zip(rows.split(self._rows), wanted.split(self._rows), strict=True)
+        parts = zip(torch.split(rows, self._rows), torch.split(wanted, self._rows), strict=True)
         of_rows = [checkpoint(losses, *part, use_reentrant=False) for part in parts]
         counted = wanted.masked_fill(wanted != IGNORED_LABEL, 0)
         return functional.nll_loss(-torch.cat(of_rows)[:, None], counted)
