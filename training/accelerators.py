@@ -15,6 +15,10 @@ from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.process.process_group import Topology
 
+#: The batches of a step, one for each forward pass, with their samples and tokens, which are
+#: counted on the host.
+CountedStep = tuple[list[Batch], int, int]
+
 
 class Accelerator:
     """``process_group_backend`` is what collectives of this device's tensors use."""
@@ -33,6 +37,10 @@ class Accelerator:
 
     def to_device(self, batch: Batch) -> Batch:
         return {name: tensor.to(self.device, non_blocking=True) for name, tensor in batch.items()}
+
+    def load_ahead(self, steps: Iterable[CountedStep]) -> Iterable[CountedStep]:
+        """A device may load and move the next steps while it works on one."""
+        return steps
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """If it ``averages_gradients``: over all processes, after the backward pass."""

@@ -2,8 +2,8 @@
 runs it.
 """
 
-from collections.abc import Callable, Iterable
-from importlib import import_module
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -12,12 +12,13 @@ from torch import distributed, nn
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.clock import HostClock, now
 from traindyno.callbacks.environment import peak_memory_bytes
-from training.accelerators import Accelerator
+from training.accelerators import Accelerator, CountedStep
 from training.compilers import ModelCompiler
 from training.errors import MissingFromImage
 from training.process.process_group import Topology
 
 COMPILE_METRIC = "CompileTime"
+STEPS_AHEAD = 2
 
 
 class XlaClock(HostClock):
@@ -43,20 +44,51 @@ class Xla(Accelerator):
     name = "xla"
 
     def __init__(self) -> None:
-        self._xla = _library("torch_xla")
-        self._model = _library("torch_xla.core.xla_model")
+        try:
+            import torch_xla  # noqa: PLC0415  (only the environment of compiler xla has it)
+            import torch_xla.core.xla_model as xm  # noqa: PLC0415
+            from torch_xla.debug import metrics  # noqa: PLC0415
+            from torch_xla.distributed import parallel_loader  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingFromImage(
+                f"compiler xla needs {error.name}, which this environment lacks ({error}; torch "
+                f"{torch.__version__}); on a CPU, `make xla` in a checkout makes an environment; "
+                "for Trainium, see images/neuron"
+            ) from error
+        self._xla, self._model, self._metrics = torch_xla, xm, metrics
+        self._parallel_loader = parallel_loader
         self.device: torch.device = self._xla.device()
         self._is_host = self._model.xla_device_hw(self.device) == "CPU"
         # XLA's CPU device has no collectives between processes.
         self.process_group_backend = "gloo" if self._is_host else "cpu:gloo,xla:xla"
-        self._metrics = _library("torch_xla.debug.metrics")
         self._compilation_count = 0
         self.step_log = StepLogger(None)
         if not self._is_host:
-            _library("torch_xla.distributed.xla_backend")  # registers the backend
+            import torch_xla.distributed.xla_backend  # noqa: PLC0415  (registers it)
 
     def make_clock(self) -> HostClock:
         return HostClock() if self._is_host else XlaClock(self._model.wait_device_ops)
+
+    def load_ahead(self, steps: Iterable[CountedStep]) -> Iterator[CountedStep]:
+        """Threads load and move the next steps while the device works on this one.
+
+        MpDeviceLoader would make the same loader, which it can't close before its end. It takes an
+        error of the data for the end of it: here the error travels as a step.
+        """
+        loader = self._parallel_loader.ParallelLoader(
+            _with_error(steps),
+            [self.device],
+            batches_per_execution=sys.maxsize,  # only end_step runs the graph
+            loader_prefetch_size=STEPS_AHEAD,
+            device_prefetch_size=STEPS_AHEAD,
+        )
+        try:
+            for step in loader.per_device_loader(self.device):
+                if isinstance(step, Exception):
+                    raise step
+                yield step
+        finally:
+            loader.close()
 
     def peak_memory_bytes(self) -> int | None:
         if self._is_host:
@@ -112,15 +144,11 @@ class Xla(Accelerator):
         )
 
 
-def _library(name: str) -> Any:
+def _with_error(steps: Iterable[CountedStep]) -> Iterator[CountedStep | Exception]:
     try:
-        return import_module(name)
-    except ImportError as error:
-        raise MissingFromImage(
-            f"compiler xla needs {name}, which this environment lacks ({error}; torch "
-            f"{torch.__version__}); on a CPU, `make xla` in a checkout makes an environment; for "
-            "Trainium, see images/neuron"
-        ) from error
+        yield from steps
+    except Exception as error:  # noqa: BLE001  (raised again where the step is awaited)
+        yield error
 
 
 class XlaCompiler(ModelCompiler):

@@ -170,9 +170,12 @@ def run_steps(
     checkpoints: Checkpoints | None = None,
 ) -> None:
     strategy.set_training(True)
-    for batches in batches_of_steps:
-        samples = strategy.share(sum(map(sample_count, batches)))
-        tokens = strategy.share(sum(map(token_count, batches)))
+    counted = (
+        (batches, sum(map(sample_count, batches)), sum(map(token_count, batches)))
+        for batches in batches_of_steps
+    )
+    for batches, all_samples, all_tokens in setup.accelerator.load_ahead(counted):
+        samples, tokens = strategy.share(all_samples), strategy.share(all_tokens)
         with step_log.step(samples, tokens, optimizer.param_groups[0]["lr"]) as step:
             _seed(setup.settings.seed, step_log.steps + 1, strategy.data_rank)
             step.loss = one_step(batches, setup=setup, strategy=strategy, optimizer=optimizer)
