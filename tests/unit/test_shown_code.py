@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from tests.notebook_cells import code_cells
-from tests.unit.cli.test_lab_choice import leaves
+from tests.unit.cli.test_bad_values import leaves
 from tests.unit.slices.test_scaling import page_of
 from tests.unit.suites import small_document
 from tests.unit.test_notebooks import NOTEBOOKS, suite_of

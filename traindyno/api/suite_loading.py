@@ -109,8 +109,9 @@ class Suite:
         imported = from_estimator(estimator, decisions, inputs=inputs)
         training = dict(imported.document["training"])
         base = {name: training.pop(name) for name in matrix if name in training}
-        sections = {**imported.document, "training": training, "matrix": dict(matrix)}
-        return cls.of(folder=folder, **sections, **({"baseline": base} if base else {}))
+        baseline = {"baseline": base} if base else {}
+        sections: dict[str, Any] = {**imported.document, **baseline, "training": training}
+        return cls.of(folder=folder, **{**sections, "matrix": dict(matrix)})
 
     @property
     def staged(self) -> CheckedSuite:

@@ -192,7 +192,7 @@ def gptj_parallel() -> Iterator[Case]:
         "optimize": "memory",
         "prescaled_batch": 0,
     }
-    cases = {
+    cases: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "tensor-8": ({}, tensor),
         "tensor-4": (four, {**tensor, **four}),
         "tensor-4-whole-optimizer": (

@@ -140,9 +140,12 @@ def test_what_is_no_estimator_is_refused_by_the_other_functions_name() -> None:
 def spot_request() -> dict[str, Any]:
     document = script_document(purchase="spot")
     suite = parse_suite(document)
-    keys = {"volume_key_arn": "arn:aws:kms:us-east-1:1:key/a", "output_key_arn": "arn:aws:kms:b"}
     jobs = LabJobs(
-        subnet_ids=("subnet-1",), security_group_ids=("sg-1",), encrypts_traffic=True, **keys
+        subnet_ids=("subnet-1",),
+        security_group_ids=("sg-1",),
+        encrypts_traffic=True,
+        volume_key_arn="arn:aws:kms:us-east-1:1:key/a",
+        output_key_arn="arn:aws:kms:us-east-1:1:key/b",
     )
     (run, *_) = trial_runs_of(suite)
     return build_training_job_request(run, suite, attempt=1, settings=replace(SETTINGS, jobs=jobs))
