@@ -139,7 +139,8 @@ class LabStack(cdk.Stack):
             data_buckets=file.data_buckets,
             further=training_grants(jobs, file.data_keys),
         )
-        images, dead_letters, self.image_store = None, None, None
+        images, dead_letters = None, None
+        self.image_store: ImageStore | None = None
         if not is_local:
             dead_letters = DeadLetters(self, "DeadLetters")
             self.image_store = ImageStore(

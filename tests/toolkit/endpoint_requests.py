@@ -14,10 +14,10 @@ from sagemaker_pytorch_serving_container.handler_service import HandlerService
 class Context(SimpleNamespace):
     """What the model server gives the service of a request."""
 
-    def set_response_status(self, code, phrase):
+    def set_response_status(self, code: int, phrase: str) -> None:
         self.status = code
 
-    def set_response_content_type(self, _, content_type):
+    def set_response_content_type(self, _: int, content_type: str) -> None:
         self.content_type = content_type
 
 
