@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
@@ -116,15 +117,15 @@ class Race:
             quiet = inf if clock is None else clock.longest_seconds
             self._completed.append(Completed(run, steps, float(end["began_at"]), quiet))
 
-    def contenders(self, runs: int) -> List[str]:
-        """The ids of the first runs of the cells that run again after so many ``runs``."""
+    def contenders(self, runs: int) -> str:
+        """As JSON, the ids of the first runs of the cells that run again after so many ``runs``."""
         paces: Dict[str, List[Pace]] = {}
         for completed in self._completed:
             pace = _pace(completed, self._completed[0].steps)
             run_id = completed.run.run_id
             if pace:
                 paces.setdefault(self._firsts.get(run_id, run_id), []).append(pace)
-        return contenders_in_job(paces, self._scatter, runs)
+        return json.dumps(contenders_in_job(paces, self._scatter, runs))
 
     def judge_of(self, run: RunOrder, began_at: float) -> Judge:
         """For a run that is about to begin.
@@ -240,8 +241,7 @@ class Conductor:
             done, place = divmod(number, len(self._attempt.job.runs))
             if place == 0:
                 said = self._attempt.peers.first_says(
-                    "again/{}".format(done),
-                    lambda runs=1 + done: json.dumps(self._race.contenders(runs)),
+                    "again/{}".format(done), partial(self._race.contenders, 1 + done)
                 )
             if first in json.loads(said):
                 self._carry(run)
