@@ -416,3 +416,17 @@ def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(tmp_path: Path)
     (tmp_path / "suite.yaml").write_text("mine")
     answer = init(tmp_path, "init", *WORK, *FILES)
     assert (answer.status, (tmp_path / "suite.yaml").read_text()) == (2, "mine")
+
+
+@pytest.mark.nightly
+def test_an_adapter_is_in_each_cell_and_plan_accepts_the_suite(tmp_path: Path) -> None:
+    asked = ("--adapter", "16", "--instance", "ml.g5.xlarge", *FILES, "--format", "json")
+    answer = init(tmp_path, "init", *WORK, *asked)
+    assert answer.status == 0, answer.errors
+    settings = [each["settings"] for each in answer.json()["cells"]]
+    assert {each["adapter"]["rank"] for each in settings} == {16}
+    assert {each["base_weights"] for each in settings} == {"bf16"}
+    adapter = {"rank": 16, "learning_rate": 2e-4}
+    assert written(tmp_path)["training"]["adapter"] == adapter
+    planned = init(tmp_path, "plan", "suite.yaml", *FILES, "--format", "json")
+    assert len(planned.json()["cells"]) == len(settings)

@@ -10,9 +10,9 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.instances.instance_types import find_instance_type, instance_types
 from traindyno.core.planning.memory import MemoryFinding, usable_memory_bytes
 from traindyno.core.planning.model_shape import ModelShape
-from traindyno.core.suite.choices import Precision, Strategy
+from traindyno.core.suite.choices import BaseWeights, Precision, Strategy
 from traindyno.core.suite.processes import accumulation_steps, world_size
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.settings import Adapter, Settings
 from traindyno.slices.estimates.step_time import (
     Division,
     device_of,
@@ -23,6 +23,10 @@ from traindyno.slices.estimates.suite import Estimated
 
 SHARDS_ALL, SHARDS_STATE = {Strategy.FSDP}, {Strategy.FSDP, Strategy.ZERO1}
 LARGEST_BATCH = 64
+FROZEN_BYTES = {BaseWeights.FP32: 4.0, BaseWeights.BF16: 2.0, BaseWeights.NF4: 0.6}
+# Forward pass and gradients of activations, of three equal parts; and what an adapter has of a
+# model's parameters, by order of magnitude.
+FROZEN_FLOPS, ADAPTER_SHARE = 2 / 3, 0.01
 USUAL_BATCH = 8  # the default of transformers' Trainer
 NO_BASIS, NO_ROW = "no basis", "no row of this device, scaled by its peak"
 
@@ -58,13 +62,14 @@ def unknown_memory(_settings: Settings) -> MemoryFinding:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedWork:
     """What estimates are made of: the model, or None, all examples of the training, the prices, and
-    what finds the memory of a configuration.
+    what finds the memory of a configuration. ``adapter``: every cell trains it alone.
     """
 
     shape: ModelShape | None = None
     examples: int
     prices: PriceList
     memory: Callable[[Settings], MemoryFinding] = unknown_memory
+    adapter: Adapter | None = None
 
 
 def estimate_candidate(work: EstimatedWork, settings: Settings) -> Candidate:
@@ -101,7 +106,7 @@ def estimate_candidate(work: EstimatedWork, settings: Settings) -> Candidate:
         neighbours=instance_type.devices_per_instance,
         network=network or device.link,
     )
-    step = estimate_step(shape, division, device)
+    step = estimate_step(_trained(shape, settings), division, device)
     seconds = step.scaled(work.examples / division.samples)
     price = work.prices.get(settings.instance)
     hourly = None if price is None else float(price.usd_per_hour) * settings.instance_count
@@ -117,6 +122,20 @@ def estimate_candidate(work: EstimatedWork, settings: Settings) -> Candidate:
         seconds=seconds,
         usd=None if hourly is None else seconds.scaled(hourly / SECONDS_PER_HOUR),
         evidence=f"{device.rows} published rows of this device" if device.rows else NO_ROW,
+    )
+
+
+def _trained(shape: ModelShape, settings: Settings) -> ModelShape:
+    """Beside an adapter, frozen weights have no gradients of their own; whole ones are neither
+    exchanged nor updated.
+    """
+    if settings.adapter is None:
+        return shape
+    is_sharded = settings.strategy in SHARDS_ALL
+    return replace(
+        shape,
+        flops_per_token=shape.flops_per_token * FROZEN_FLOPS,
+        parameters=shape.parameters if is_sharded else round(shape.parameters * ADAPTER_SHARE),
     )
 
 
@@ -138,12 +157,16 @@ def find_candidates(
     batch does.
     """
     # A strategy that shards more costs time.
-    found = (_first_that_fits(work, _strategies(name, count)) for name in types for count in counts)
+    found = (
+        _first_that_fits(work, _strategies(name, count, work.adapter))
+        for name in types
+        for count in counts
+    )
     return [each for each in found if each is not None]
 
 
 def _first_that_fits(work: EstimatedWork, strategies: Iterable[Settings]) -> Candidate | None:
-    """Where none fits, the last whose memory is not estimated."""
+    """Where none fits, the last whose memory is not estimated; 4 bits where nothing else may."""
     unknown = None
     for settings in strategies:
         if not _can_fit(work, settings):
@@ -151,25 +174,33 @@ def _first_that_fits(work: EstimatedWork, strategies: Iterable[Settings]) -> Can
         found = _largest(work, settings)
         if found is not None and found.fits:
             return found
-        unknown = found or unknown
+        is_last_resort = settings.base_weights is BaseWeights.NF4
+        if found is not None and (unknown is None or not is_last_resort):
+            unknown = found
     return unknown
 
 
 def _can_fit(work: EstimatedWork, settings: Settings) -> bool:
     """Whether the device has the memory for parameters and gradients in fp32 and the two states of
-    AdamW: without that, no step has to be estimated.
+    AdamW, or for the frozen weights: without that, no step has to be estimated.
     """
     usable, processes = usable_memory_bytes(settings.instance), world_size(settings)
     if work.shape is None or usable is None or processes is None:
         return True
     parts = processes if settings.strategy in SHARDS_ALL else 1
     state_parts = processes if settings.strategy in SHARDS_STATE else 1
+    bytes_each = 8 / parts + 8 / state_parts
+    if settings.adapter is not None:
+        bytes_each = FROZEN_BYTES[settings.base_weights] / parts
     upper_end: float = fitted()["memory"]["high"]
-    return upper_end * work.shape.parameters * (8 / parts + 8 / state_parts) <= usable
+    return upper_end * work.shape.parameters * bytes_each <= usable
 
 
-def _strategies(name: str, count: int) -> Iterator[Settings]:
-    """From the one that communicates and computes least to the one that needs the least memory."""
+def _strategies(name: str, count: int, adapter: Adapter | None) -> Iterator[Settings]:
+    """From the one that communicates and computes least to the one that needs the least memory.
+
+    Weights of 4 bits come last: they are for what fits in no other way.
+    """
     instance_type = instance_types()[name]
     precision = Precision.BF16 if instance_type.device.has_bf16 else Precision.FP16
     base = Settings(instance=name, instance_count=count, precision=precision)
@@ -177,9 +208,21 @@ def _strategies(name: str, count: int) -> Iterator[Settings]:
         strategies: tuple[Strategy, ...] = (Strategy.SINGLE,)
     else:
         strategies = (Strategy.DDP, Strategy.ZERO1, Strategy.FSDP)
+    if adapter is not None:
+        has_bf16 = precision is Precision.BF16
+        held_as = BaseWeights.BF16 if has_bf16 else BaseWeights.FP32
+        base = replace(base, adapter=adapter, base_weights=held_as)
+        strategies = tuple(each for each in strategies if each is not Strategy.ZERO1)
     for recomputes in (False, True):
         for strategy in strategies:
             yield replace(base, strategy=strategy, activation_checkpointing=recomputes)
+    if adapter is not None:
+        yield replace(
+            base,
+            strategy=strategies[0],
+            activation_checkpointing=True,
+            base_weights=BaseWeights.NF4,
+        )
 
 
 def _largest(work: EstimatedWork, base: Settings, batch: int = LARGEST_BATCH) -> Candidate | None:
@@ -200,7 +243,7 @@ def usual_candidate(work: EstimatedWork, best: Settings) -> Candidate | None:
     instance if that fits.
     """
     most = min(USUAL_BATCH, best.batch_size)
-    for base in (*_strategies(best.instance, 1), best):
+    for base in (*_strategies(best.instance, 1, work.adapter), best):
         found = _largest(work, base, most) if _can_fit(work, base) else None
         if found is not None and found.fits:
             return found

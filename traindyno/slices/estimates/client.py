@@ -23,6 +23,7 @@ from traindyno.core.documents.problems import Unexpected, close_to, refusal, sho
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.choices import GoalKind, Task
+from traindyno.core.suite.settings import Adapter
 from traindyno.slices.estimates.first_suite import (
     Asked,
     Proposal,
@@ -36,6 +37,7 @@ from traindyno.travelling_files import listed
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
 MOST_HOURS = 4
+ADAPTER_RATE = 2e-4  # the usual one of LoRA
 NUMBERS = {"examples": int, "max_usd": float}
 TASKS = [each.value for each in Task if each is not Task.SCRIPT]
 
@@ -50,7 +52,7 @@ def _task(given: str) -> Task:
 @with_options_of(
     LabChoice,
     refuse("lab", beside=("prices", "quotas"), why="with both files no lab is read"),
-    refuse("model", "task", beside="script", why="a script brings its own"),
+    refuse("model", "task", "adapter", beside="script", why="a script brings its own"),
     refuse(
         *("prices", "quotas", "instance", "max_instances", "max_usd", "max_hours"),
         beside="local",
@@ -83,6 +85,10 @@ def init(
     ] = None,
     sequence_length: Annotated[
         int | None, typer.Option(help="Tokens of one sequence.", min=1)
+    ] = None,
+    adapter: Annotated[
+        int | None,
+        typer.Option(help="Train LoRA of this rank beside the frozen model, such as 16.", min=1),
     ] = None,
     goal: Annotated[GoalKind, typer.Option(help="cheapest or fastest.")] = GoalKind.CHEAPEST,
     max_usd: Annotated[
@@ -164,6 +170,7 @@ def init(
         instances=tuple(instance or ()),
         max_instances=max_instances,
         local=choice.local,
+        adapter=adapter and Adapter(rank=adapter, learning_rate=ADAPTER_RATE),
     )
     proposal = propose(asked, prices=prices, quotas=quotas, lab=lab, say=tell)
     write_new(file, suite_text(proposal), "FILE")

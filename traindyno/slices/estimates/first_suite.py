@@ -38,8 +38,8 @@ from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.choices import Compiler, Purchase, Task
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.choices import BaseWeights, Compiler, Purchase, Task
+from traindyno.core.suite.settings import Adapter, Settings
 from traindyno.core.suite.suite import Suite as CoreSuite
 from traindyno.slices.estimates.candidates import (
     NO_BASIS,
@@ -62,6 +62,8 @@ VARIED = (
     "precision",
     "batch_size_per_device",
     "activation_checkpointing",
+    "adapter",
+    "base_weights",
     "compiler",
 )
 LOCAL_BATCHES = (8, 32)
@@ -104,7 +106,7 @@ class Asked:
     ``instances``: only these types.
 
     ``max_instances``: of one cell; types whose instances have a fast network are tried with 1, 2, 4
-    … of them.
+    … of them. ``adapter``: what every cell trains.
     """
 
     sections: Mapping[str, Any]
@@ -112,6 +114,7 @@ class Asked:
     instances: tuple[str, ...] = ()
     max_instances: int = 1
     local: bool = False
+    adapter: Adapter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +220,7 @@ def _know(
 ) -> tuple[EstimatedWork, str | None]:
     """What estimates are made of, or why nothing can be estimated."""
     workload = suite.suite.workload
-    work = EstimatedWork(examples=workload.examples, prices=inputs.prices)
+    work = EstimatedWork(examples=workload.examples, prices=inputs.prices, adapter=asked.adapter)
     if asked.local:
         return work, "this machine's speed is measured, not estimated"
     model = workload.model
@@ -250,7 +253,9 @@ def _choose_cells(
     if asked.local:
         first = expand_cells(suite)[0].settings
         batches = LOCAL_BATCHES[:1] if is_script else LOCAL_BATCHES
-        settings = [replace(first, batch_size_per_device=batch) for batch in batches]
+        settings = [
+            replace(first, batch_size_per_device=batch, adapter=asked.adapter) for batch in batches
+        ]
         return [], [], [estimate_candidate(work, each) for each in settings]
     priced = [name for name in types if name in inputs.prices]
     if work.shape is None:
@@ -268,7 +273,11 @@ def _choose_cells(
     paid = _within_cap(found, suite, inputs)
     best = choose(paid, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
     # No estimate tells a compiled cell from the eager one.
-    compiled = [replace(each.settings, compiler=Compiler.INDUCTOR) for each in best[:1]]
+    compiled = [
+        replace(each.settings, compiler=Compiler.INDUCTOR)
+        for each in best[:1]
+        if each.settings.base_weights is not BaseWeights.NF4
+    ]
     return (
         found,
         paid,
@@ -387,6 +396,8 @@ def _document(cells: Sequence[Settings]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Adapter):
+        return {"rank": value.rank, "learning_rate": value.learning_rate}
     return str(value) if isinstance(value, str) else value
 
 
