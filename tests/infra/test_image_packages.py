@@ -107,11 +107,12 @@ def bounded_above(additions: dict[str, str]) -> set[str]:
         for name, version in additions.items()
         for line in own_requirements(name, version)
     ]
-    return {
-        canonicalize_name(each.name)
+    names = {
+        str(canonicalize_name(each.name))
         for each in requirements
         if any(clause.operator in UPPER_BOUNDS for clause in each.specifier)
-    } - {"torch"}
+    }
+    return names - {"torch"}
 
 
 @pytest.mark.parametrize("image", [*PYTORCH, "neuron"])

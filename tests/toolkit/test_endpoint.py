@@ -51,7 +51,8 @@ def test_the_toolkits_handler_service_answers_with_our_handler(tmp_path: Path, m
     *served, (_, together), not_json, no_texts = said["answers"]
     assert {status for status, _ in served} == {200}
     assert not [*differences(samples, [answer for _, answer in served])]
-    assert not [*differences(samples, [json.dumps(each) for each in json.loads(together)])]
+    each_alone = [json.dumps(answer).encode() for answer in json.loads(together)]
+    assert not [*differences(samples, each_alone)]
     assert not_json[0] == no_texts[0] == 500
     assert not_json[1].startswith("the request is not valid JSON: ")
     assert "has no texts; expected" in no_texts[1].splitlines()[0]

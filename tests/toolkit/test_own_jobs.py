@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_a_stopped_training_goes_on_at_the_next_step(
         )
         log = container.ml / "checkpoints/step_log" / request["TrainingJobName"]
         with container.started() as process:
-            container.wait_until(lambda log=log: len(steps_of(log)) >= 5)
+            container.wait_until(partial(has_steps, log, 5))
             os.kill(first_process(process), signal.SIGTERM)
             assert process.wait(120) != 0
         assert container.failure.startswith("traindyno-outcome: stopped_by_user: ")
@@ -111,6 +112,10 @@ def test_a_stopped_training_goes_on_at_the_next_step(
         assert own == [*range(own[0], own[-1] + 1)]
         assert own[0] == (last_steps[-1] + 1 if last_steps else 1)
         last_steps.append(own[-1])
+
+
+def has_steps(log: Path, least: int) -> bool:
+    return len(steps_of(log)) >= least
 
 
 def steps_of(log: Path) -> list[int]:

@@ -86,7 +86,7 @@ def by_peft(case: Case, own: dict[str, torch.Tensor]) -> nn.Module:
         task_type="SEQ_CLS" if is_classified else None,
         modules_to_save=head_names(base) or None,
     )
-    model = get_peft_model(base, config)
+    model: nn.Module = get_peft_model(base, config)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "lora_" in name:

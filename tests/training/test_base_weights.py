@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -44,7 +45,7 @@ def test_twenty_steps_are_those_of_the_libraries_with_a_plain_loop(
     strategy = placed(case)
     own = {name: each.detach().clone() for name, each in strategy.named_tensors().items()}
     dtype = torch.bfloat16 if precision is Precision.BF16 else torch.float32
-    options = {"dtype": dtype}
+    options: dict[str, Any] = {"dtype": dtype}
     if kind is BaseWeights.NF4:
         import_bitsandbytes()
         options["quantization_config"] = BitsAndBytesConfig(

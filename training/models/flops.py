@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedConfig, PreTrainedModel, initialization
@@ -73,7 +74,8 @@ def _forward_flops(task: Task, config: PreTrainedConfig, sequence_length: int) -
         model = _countable(task, config)
         with FlopCounterMode(display=False) as counter:
             model(input_ids=torch.zeros((1, sequence_length), dtype=torch.int64))
-    return counter.get_total_flops()
+    total: int = counter.get_total_flops()
+    return total
 
 
 def _adapted_flops(adapter: Any, task: Task, config: PreTrainedConfig, sequence_length: int) -> int:
@@ -81,11 +83,12 @@ def _adapted_flops(adapter: Any, task: Task, config: PreTrainedConfig, sequence_
     with without_values():
         model = _countable(task, config)
     model.tie_weights()
-    inject(model, deepcopy(adapter)).to("meta").train()
+    nn.Module.to(inject(model, deepcopy(adapter)), "meta").train()
     tokens = torch.zeros((1, sequence_length), dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
         model(input_ids=tokens).logits.sum().backward()
-    return counter.get_total_flops()
+    total: int = counter.get_total_flops()
+    return total
 
 
 def _countable(task: Task, config: PreTrainedConfig) -> PreTrainedModel:

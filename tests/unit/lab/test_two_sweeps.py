@@ -34,7 +34,9 @@ def make_swept_lab(patch: pytest.MonkeyPatch, *, is_over: bool) -> MemoryLab:
     """A job has ended without an event; another one works, in an execution that may be over."""
     lab, (first, second, *_) = make_lab()
     for run in (first, second):
-        submit_run(run, run.run_id, services=lab, settings=SETTINGS, now=NOW, sleep=no_sleep)
+        submit_run(
+            run, run.run_id, services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep
+        )
     lab.jobs.end(next(iter(lab.jobs.jobs)), "Completed")
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})

@@ -1,11 +1,12 @@
 """A run that shared its job has the outcome that a job of its own would have given it."""
 
+import json
 import signal
 from typing import Any
 
 import pytest
 
-from tests.unit.sagemaker.test_script_errors import TRACEBACK, wrapped
+from tests.unit.sagemaker.toolkit_failures import RECORDS
 from traindyno.core.jobs.journal_format import (
     EQUAL_BATCHES,
     EXITED,
@@ -19,6 +20,10 @@ from traindyno.core.jobs.run_end import OutpacedBound, RunEnd
 from traindyno.core.step_log.line import failure_text
 from traindyno.sagemaker.failure_reasons import outcome_of, read_failure_reason
 
+TRACEBACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/ml/code/train.py", line 41, in <module>\n    main()\n'
+)
 SAID = [
     "",
     "the end of a log",
@@ -27,6 +32,13 @@ SAID = [
     "CapacityError: Unable to provision requested ML compute capacity",
     "InternalServerError: please retry",
 ]
+
+
+def of_a_job(said: str, code: int) -> str:
+    """The reason of a job of its own, as AWS's toolkit has written one for a script's status 7."""
+    recorded: str = json.loads(RECORDS.read_text())["5.1.4"]["exit status"]
+    assert 'ExitCode 7\nErrorMessage ""' in recorded
+    return recorded.replace("ExitCode 7", f"ExitCode {code}").replace('""', f'"{said}"', 1)
 
 
 def ended(**changes: Any) -> RunEnd:
@@ -42,7 +54,7 @@ def test_a_run_that_exits_without_an_error_is_completed() -> None:
 @pytest.mark.parametrize("code", [1, 3, 137, 139])
 def test_a_failed_process_means_what_it_means_for_a_job(said: str, code: int) -> None:
     """A script can write any text; none of them starts the run again."""
-    meaning, message = read_failure_reason(wrapped(said, code))
+    meaning, message = read_failure_reason(of_a_job(said, code))
     by_signal = {"exit_code": None, "signal": code - 128} if code > 128 else {"exit_code": code}
     outcome, told = outcome_of(ended(failure=said or None, **by_signal))
     assert outcome is meaning

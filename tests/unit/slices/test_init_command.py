@@ -229,9 +229,9 @@ def test_paths_of_options_begin_at_the_current_folder_as_everywhere(tmp_path: Pa
         ("own/inner/suite.yaml", "../../data.csv"),
         ("suite.yaml", "data.csv"),
     ):
-        options = ("--model", "config.json", "--data", "data.csv", "--task", "causal-lm")
-        options += ("--examples", "10000", "--max-usd", "50", "--instance", "ml.g5.xlarge")
-        answer = init(tmp_path, "init", suite, *options, *FILES)
+        work = ("--model", "config.json", "--data", "data.csv", "--task", "causal-lm")
+        limits = ("--examples", "10000", "--max-usd", "50", "--instance", "ml.g5.xlarge")
+        answer = init(tmp_path, "init", suite, *work, *limits, *FILES)
         assert answer.status == 0, answer.errors
         assert yaml.safe_load((tmp_path / suite).read_text())["dataset"] == data
     (tmp_path / "own" / "inner" / "rows.csv").write_text("text\na\nb\n")
