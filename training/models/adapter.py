@@ -115,20 +115,15 @@ def is_router(path: str) -> bool:
     return any(ROUTER.fullmatch(part) for part in path.split("."))
 
 
-def output_embeddings(model: PreTrainedModel) -> nn.Module | None:
-    found: nn.Module | None = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    return found
-
-
 def is_head(path: str, module: nn.Module, model: PreTrainedModel) -> bool:
     """Whether it gives the logits; all that a classifier has outside its base model is its head."""
-    head = output_embeddings(model)
+    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     return module is head if head is not None else path.partition(".")[0] in head_names(model)
 
 
 def head_names(model: PreTrainedModel) -> list[str]:
     """The parts of a classifier beside its base model, which are new and trained in full."""
-    if output_embeddings(model) is not None:
+    if model.get_output_embeddings() is not None:  # type: ignore[no-untyped-call]
         return []
     return [
         name

@@ -60,4 +60,4 @@ def _use_4_bits(model: PreTrainedModel, compute_type: torch.dtype) -> None:
         # Else an evaluation on a CPU packs the weights for inference, and no gradient passes them.
         layer.support_avx512bf16_for_cpu = False
         model.set_submodule(path, layer)
-    setattr(model, "is_loaded_in_4bit", True)  # noqa: B010  peft asks for it
+    vars(model)["is_loaded_in_4bit"] = True  # peft asks for it

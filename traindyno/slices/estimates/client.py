@@ -170,7 +170,7 @@ def init(
         instances=tuple(instance or ()),
         max_instances=max_instances,
         local=choice.local,
-        adapter=adapter and Adapter(rank=adapter, learning_rate=ADAPTER_RATE),
+        adapter=None if adapter is None else Adapter(rank=adapter, learning_rate=ADAPTER_RATE),
     )
     proposal = propose(asked, prices=prices, quotas=quotas, lab=lab, say=tell)
     write_new(file, suite_text(proposal), "FILE")
