@@ -20,7 +20,8 @@ from bench.tell import tell
 from localcloud.home import REPO_ROOT
 
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
-SUITES, QUICK_STEPS = 20, 12
+SUITES = 20
+QUICK_STEPS = 12
 # AdamW's decay is one multiplication of a step, whatever its factor.
 EQUAL: dict[str, list[Any]] = {"weight_decay": [0.0, 0.01], "padding": ["longest"]}
 # Without packing, the quickstart's texts are half as long as the model's positions, and a larger
@@ -30,7 +31,8 @@ CLAIMS = frozenset({"recommended", "only_one", "within_tolerance"})
 #: Another program, which keeps one core busy.
 OTHER_WORK = "while True: sum(range(10_000))"
 LEAST_TRUE_SHARE = 90.0
-MOST_SECONDS, MOST_SECONDS_BESIDE = 45, 150
+MOST_SECONDS = 45
+MOST_SECONDS_BESIDE = 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,8 @@ from tests.simulations.race_lab import FIRST_LOOK, Conditions, grid_seconds, run
 from tests.simulations.response_surface import Surface
 
 ENVIRONMENT = REPO_ROOT / ".envs" / "syne_tune"
-SECONDS, STEPS = "seconds", "steps"
+SECONDS = "seconds"
+STEPS = "steps"
 
 
 def is_installed() -> bool:
@@ -49,16 +50,15 @@ def search_by_asha(surface: Surface, seed: int, conditions: Conditions, *, share
 def _run(surface: Surface, jobs: SimpleJobs, scheduler: Any, trial: Any) -> float | None:
     """Until the scheduler stops it. What it reported last; None if it failed."""
     cell_id = trial.config["cell"]
-    level, value, last = (
-        jobs.begin(cell_id),
-        surface.value(cell_id),
-        run_steps(surface, surface.by_id[cell_id]),
-    )
+    level = jobs.begin(cell_id)
+    value = surface.value(cell_id)
+    last = run_steps(surface, surface.by_id[cell_id])
     if value is None:
         jobs.spend_steps(cell_id, last)
         scheduler.on_trial_error(trial)
         return None
-    done, rung = 0, FIRST_LOOK
+    done = 0
+    rung = FIRST_LOOK
     while True:
         steps = min(rung, last)
         jobs.spend_steps(cell_id, steps - done)
@@ -69,7 +69,8 @@ def _run(surface: Surface, jobs: SimpleJobs, scheduler: Any, trial: Any) -> floa
             return seen
         if scheduler.on_trial_result(trial, result) == "STOP":
             return seen
-        done, rung = steps, rung * FACTOR
+        done = steps
+        rung = rung * FACTOR
 
 
 def _scheduler(surface: Surface, order: list[str], seed: int) -> tuple[Any, Any]:

@@ -29,7 +29,9 @@ class BareLoop:
         steps: Sequence[list[Batch]],
         weights: Weights,
     ) -> None:
-        self._run, self._tokenizer, self._weights = run, dataset.tokenizer, weights
+        self._run = run
+        self._tokenizer = dataset.tokenizer
+        self._weights = weights
         self._batches = [batch for (batch,) in steps]
 
     def train(self) -> Trained:
@@ -39,7 +41,8 @@ class BareLoop:
         parameters = list(model.parameters())
         optimizer = build_optimizer(parameters, settings, settings.learning_rate.base)
         clock = clock_for_this_process()
-        marks, losses = [clock.mark()], []
+        marks = [clock.mark()]
+        losses = []
         for batch in self._batches:
             loss = model(**batch).loss
             loss.backward()

@@ -18,7 +18,10 @@ from bench.own_cloud import OwnCloud, own_cloud
 from bench.transitions import count_transitions
 from localcloud.home import REPO_ROOT
 
-DEMO_SECONDS, OVERHEAD_RATIO, TRANSITIONS, SHARED_RATIO = 120, 1.25, 8, 0.65
+DEMO_SECONDS = 120
+OVERHEAD_RATIO = 1.25
+TRANSITIONS = 8
+SHARED_RATIO = 0.65
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
 QUICK_STEPS = 12
 ROUNDS = 3

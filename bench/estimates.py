@@ -58,9 +58,12 @@ MPT = {
 #: A table says nothing of a step that waits for the network nearly all the time.
 LEAST_MFU = 5
 #: hidden size, layers, parameters of nanotron's two models; their vocabulary and sequence length
-SMALL, LARGE = (2048, 16, 1.34e9), (3072, 28, 3.57e9)
-VOCABULARY, SEQUENCE = 131_072, 4096
-ROUNDS, SMALL_ERROR = 8, 0.05
+SMALL = (2048, 16, 1.34e9)
+LARGE = (3072, 28, 3.57e9)
+VOCABULARY = 131_072
+SEQUENCE = 4096
+ROUNDS = 8
+SMALL_ERROR = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +277,8 @@ def init_deviations() -> dict[str, float]:
 def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iterator[Figure]:
     own = [row for row in rows if row.family == family]
     others = [row for row in rows if row.family != family]
-    weights, deviations = fit(others), deviations_of(others)
+    weights = fit(others)
+    deviations = deviations_of(others)
     yield from _error_figures(
         f"{family}, all of it left out", own, errors(own, weights), deviations
     )
@@ -283,7 +287,9 @@ def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iter
     )
     models = dict.fromkeys(row.model for row in own)
     if len(models) > 1 and not is_quick:
-        left_out, of_models, near = list[Floats](), list[Row](), list[bool]()
+        left_out = list[Floats]()
+        of_models = list[Row]()
+        near = list[bool]()
         for model in models:
             of_model = [row for row in own if row.model == model]
             weights = fit([row for row in rows if (row.family, row.model) != (family, model)])

@@ -23,7 +23,8 @@ def figure_row(figure: Figure) -> tuple[str, ...]:
         measured = f"{number_text(value.median)}{unit}"
         extent = f"{number_text(value.least)} – {number_text(value.most)} ({value.count})"
     else:
-        measured, extent = "unknown" if value is None else f"{number_text(value)}{unit}", ""
+        measured = "unknown" if value is None else f"{number_text(value)}{unit}"
+        extent = ""
     met = {True: "yes", False: "**no**", None: ""}[figure.is_met]
     return figure.name, measured, extent, budget_text(figure.budget, unit), met
 

@@ -9,6 +9,11 @@ from typing import Any
 from bench.race_case import Against, RaceCase
 from traindyno.core.suite.choices import Compiler
 
+# Weights, gradients and AdamW's two moments in single precision: 16 bytes for each of 6.05 billion
+# parameters.
+GPT_J_LEAST_BYTES = 16 * 6_050_882_784
+LLAMA = {"model_type": "llama", "vocab_size": 128_256, "max_position_embeddings": 8192}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullSize:
@@ -66,12 +71,8 @@ MODELS = (
 GPT_J = FullSize(
     name="GPT-J 6B", task="causal-lm", config={"model_type": "gptj"}, length=1024, batch=4
 )
-# Weights, gradients and AdamW's two moments in single precision: 16 bytes for each of 6.05 billion
-# parameters.
-GPT_J_LEAST_BYTES = 16 * 6_050_882_784
 
 
-LLAMA = {"model_type": "llama", "vocab_size": 128_256, "max_position_embeddings": 8192}
 #: What of the state in single precision fits into 80 GB, and 8B into 141.
 MEMORY_CASES: Mapping[str, tuple[FullSize, Mapping[str, Any]]] = {
     "GPT-2 124M": (MODELS[0], {}),

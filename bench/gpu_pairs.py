@@ -11,7 +11,8 @@ from bench.groups import TITLES, command
 from bench.kept import Kept
 from bench.pairs import Pair, measure_pair
 
-PAIRS, STEPS = 2, 40
+PAIRS = 2
+STEPS = 40
 ON_THE_GPU = {"CUDA_VISIBLE_DEVICES": "0", "HF_HUB_OFFLINE": "1"}
 TOO_LARGE = 4096
 

@@ -9,7 +9,11 @@ from bench.race_case import Against, RaceCase
 HEADS = 4
 SYNTHETIC_VOCABULARY = 4096
 TRAINED_VOCABULARY = 8192
-TEXT_LENGTH, TEXT_BATCH = 128, 8
+TEXT_LENGTH = 128
+TEXT_BATCH = 8
+TEXT_MODELS = {"GPT-2": "causal-lm", "BERT": "sequence-classification", "ALBERT": "masked-lm"}
+PADDED_BY_LENGTH = {"padding": "bucket", "packing": False}
+PACKED = {"packing": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +37,6 @@ SIZES = (
     Size(hidden=64, layers=2, length=32, batch=32, steps=45, rounds=25, least_ratio=1.10),
     Size(hidden=256, layers=4, length=64, batch=16, steps=15, rounds=25, least_ratio=1.00),
 )
-TEXT_MODELS = {"GPT-2": "causal-lm", "BERT": "sequence-classification", "ALBERT": "masked-lm"}
-PADDED_BY_LENGTH = {"padding": "bucket", "packing": False}
-PACKED = {"packing": True}
 
 
 def same_work_case(size: Size, *, is_quick: bool) -> RaceCase:

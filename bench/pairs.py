@@ -39,13 +39,18 @@ from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite_file import settings_document, structure_suite
 
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
-BATCH, MAX_STEPS = 8, 100
+BATCH = 8
+MAX_STEPS = 100
 ENTRY = REPO_ROOT / "training" / "entry"
-TRAINING, RANKS = ENTRY / "traindyno_train.py", ENTRY / "traindyno_ranks.py"
+TRAINING = ENTRY / "traindyno_train.py"
+RANKS = ENTRY / "traindyno_ranks.py"
 COUNT_VARIABLE = "TRAINDYNO_PAIRS"
-PAIRS, QUICK_PAIRS, QUICK_STEPS = 100, 2, 12
+PAIRS = 100
+QUICK_PAIRS = 2
+QUICK_STEPS = 12
 MOST_REPEATS = 3
-LEVEL, TOLERANCE = 0.90, 0.02
+LEVEL = 0.90
+TOLERANCE = 0.02
 PATIENCE_SECONDS = 600.0
 ON_THE_CPU = MappingProxyType({"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1"})
 

@@ -68,7 +68,8 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     theirs, bare, evidence = _other_sides(case, run, dataset, scratch)
     sides = [lambda: train_with_ours(run, dataset), *theirs, *bare]
     rounds = [_round(sides, first=number) for number in range(case.rounds)]
-    ours, their_rounds = [each[0] for each in rounds], [each[1] for each in rounds if theirs]
+    ours = [each[0] for each in rounds]
+    their_rounds = [each[1] for each in rounds if theirs]
     config = model_config(
         run.workload, dataset.tokenizer, model_path=None, dropout=run.settings.dropout
     )
@@ -113,7 +114,8 @@ def _other_sides(
             count_tokens(unpacked, rows, COMPARED_ROWS) - defaults.count_tokens(COMPARED_ROWS)
         )
         return [defaults.train], [], {"token_count_difference": difference}
-    weights, steps = initial_weights(run, dataset.tokenizer), batches_of_steps(run, dataset)
+    weights = initial_weights(run, dataset.tokenizer)
+    steps = batches_of_steps(run, dataset)
     bare = [BareLoop(run, dataset, steps, weights).train] if case.with_bare else []
     evidence = {
         "largest_loss_difference": largest_loss_difference(

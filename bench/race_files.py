@@ -34,7 +34,8 @@ def _in_its_own_process(case: RaceCase) -> RaceResult:
     """Thread settings and memory belong to one case."""
     threads = {} if case.threads is None else {"OMP_NUM_THREADS": str(case.threads)}
     with tempfile.TemporaryDirectory() as folder:
-        case_path, result_path = Path(folder, "case.json"), Path(folder, "result.json")
+        case_path = Path(folder, "case.json")
+        result_path = Path(folder, "result.json")
         case_path.write_text(json.dumps(CONVERTER.unstructure(case)))
         subprocess.run(
             [sys.executable, "-m", "bench.race", str(case_path), str(result_path)],

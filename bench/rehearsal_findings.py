@@ -5,7 +5,9 @@ is reproduced.
 from collections.abc import Iterator, Mapping
 
 NODES = (2, 4, 8, 16)
-INCONSISTENT, PLAYED, NOT_TESTABLE = "internally_inconsistent", "played", "not_testable"
+INCONSISTENT = "internally_inconsistent"
+PLAYED = "played"
+NOT_TESTABLE = "not_testable"
 
 ALBERT_PLAYED = (
     *(
@@ -117,6 +119,7 @@ def differences(pack: str, findings: Mapping[str, str]) -> Iterator[str]:
     """One line for each claim with another result than the post's."""
     expected = expected_findings(pack)
     for claim_id in sorted(expected.keys() | findings.keys()):
-        wanted, found = expected.get(claim_id, "no claim"), findings.get(claim_id, "no claim")
+        wanted = expected.get(claim_id, "no claim")
+        found = findings.get(claim_id, "no claim")
         if wanted != found:
             yield f"{pack}: {claim_id}: expected {wanted}, got {found}"

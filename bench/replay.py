@@ -27,7 +27,8 @@ from localcloud import cloud as local_cloud
 from localcloud import deployment
 
 RUNS_VARIABLE = "TRAINDYNO_BENCH_RUNS"
-RUN_COUNTS, QUICK_RUN_COUNTS = (100, 1000, 10_000), (24, 48)
+RUN_COUNTS = (100, 1000, 10_000)
+QUICK_RUN_COUNTS = (24, 48)
 TRANSITIONS = 8
 GROWTH = 1.02
 TELL_SECONDS = 60.0
@@ -96,7 +97,8 @@ def run_counts(*, is_quick: bool) -> tuple[int, ...]:
 
 def rehearse(cloud: OwnCloud, runs: int) -> Rehearsed:
     name = f"runs-{runs}"
-    items_before, cpu_before = count_items(cloud), cloud.cpu_seconds()
+    items_before = count_items(cloud)
+    cpu_before = cloud.cpu_seconds()
     suite = write_suite(cloud.folder / f"{name}.yaml", runs)
     cloud.traindyno("run", str(suite), "--local", "--no-wait", "--name", name)
     wait_for_end(cloud, name, runs)
@@ -119,13 +121,16 @@ def rehearse(cloud: OwnCloud, runs: int) -> Rehearsed:
 
 
 def wait_for_end(cloud: OwnCloud, name: str, runs: int) -> None:
-    began, ended_before = time.monotonic(), cloud.ended_jobs()
-    stepfunctions, arn = cloud.client("stepfunctions"), cloud.execution_arn(name)
+    began = time.monotonic()
+    ended_before = cloud.ended_jobs()
+    stepfunctions = cloud.client("stepfunctions")
+    arn = cloud.execution_arn(name)
     told_at = began
     while stepfunctions.describe_execution(executionArn=arn)["status"] == "RUNNING":
         now = time.monotonic()
         if now - told_at >= TELL_SECONDS:
-            ended, told_at = cloud.ended_jobs() - ended_before, now
+            ended = cloud.ended_jobs() - ended_before
+            told_at = now
             tell(
                 f"{name}: {ended:,} of {runs:,} jobs ended in {now - began:.0f} s, "
                 f"{ended / (now - began):.1f} a second"

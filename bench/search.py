@@ -31,7 +31,8 @@ from traindyno.core.suite.choices import GoalKind
 TOLERANCE = 0.02
 QUICK_EVERY = 9
 #: Standard deviations of a run's level.
-NOISES, USUAL = (0.003, 0.01, 0.03), 0.01
+NOISES = (0.003, 0.01, 0.03)
+USUAL = 0.01
 #: Of a job's hosts.
 HOSTS = (0.0, 0.01, 0.03)
 SUITES = 2
@@ -46,11 +47,13 @@ GROUPS = (
     THIS_MACHINE,
 )
 #: %
-MOST_OF_GROUP, MOST_WRONG = 6.5, 1.0
+MOST_OF_GROUP = 6.5
+MOST_WRONG = 1.0
 MOST_FALSE_NONE_NEAR = {0.003: 5.0, 0.01: 5.0, 0.03: None}
 LEAST_WITHIN = {0.003: 99.0, 0.01: 99.0, 0.03: 97.0}
 #: Of a suite over instance types only.
-FEWEST_TYPES, MOST_OF_A_SURFACE = 4, 6
+FEWEST_TYPES = 4
+MOST_OF_A_SURFACE = 6
 
 NOTES = (
     f"{SUITES} suites of each surface and condition, nine trials at most, played with the lab's "
@@ -81,7 +84,8 @@ class Raced:
 
 
 def measure(*, is_quick: bool) -> Section:
-    tables, own = read_surfaces(TABLES_FOLDER), read_surfaces()
+    tables = read_surfaces(TABLES_FOLDER)
+    own = read_surfaces()
     surfaces = [*tables[::QUICK_EVERY], *own[::QUICK_EVERY]] if is_quick else [*tables, *own]
     usual = Conditions(noise=USUAL)
     raced = {
@@ -128,7 +132,8 @@ def race_all(surfaces: Sequence[Surface], conditions: Conditions) -> list[Raced]
 
 def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator[Figure]:
     """``by_hosts``: for each spread of the hosts."""
-    name, together = f"noise {100 * noise:g} %", [each for raced in by_hosts for each in raced]
+    name = f"noise {100 * noise:g} %"
+    together = [each for raced in by_hosts for each in raced]
     yield from group_figures(together, name, most=MOST_OF_GROUP)
     yield _within(
         f"race, {name}",

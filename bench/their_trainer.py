@@ -84,7 +84,9 @@ class SameWork:
         steps: Sequence[list[Batch]],
         weights: Weights,
     ) -> None:
-        self._run, self._tokenizer, self._weights = run, dataset.tokenizer, weights
+        self._run = run
+        self._tokenizer = dataset.tokenizer
+        self._weights = weights
         names = [name for name in steps[0][0] if name != "weight"]
         columns = {
             name: torch.cat([batch[name] for step in steps for batch in step]).numpy()
@@ -134,7 +136,8 @@ class TrainerDefaults:
     """
 
     def __init__(self, run: RunSettings, dataset: TokenDataset) -> None:
-        sequences, tokenizer = dataset.train, dataset.tokenizer
+        sequences = dataset.train
+        tokenizer = dataset.tokenizer
         assert sequences is not None
         assert tokenizer is not None
         self._run = run
@@ -149,7 +152,8 @@ class TrainerDefaults:
         self._rows = Dataset.from_dict(columns)
 
     def train(self) -> Trained:
-        marks, collate = Marks(), Counted(self._collator())
+        marks = Marks()
+        collate = Counted(self._collator())
         model = plain_model(self._run, self._tokenizer, initial_weights(self._run, self._tokenizer))
         _run_trainer(Trainer, self._run, model, rows=self._rows, collate=collate, callbacks=[marks])
         seconds = marks.step_seconds()

@@ -15,7 +15,8 @@ from bench.own_cloud import own_cloud
 from bench.tell import tell
 from localcloud.home import REPO_ROOT
 
-LEAST_INSIDE, BATCH = 17, 8
+LEAST_INSIDE = 17
+BATCH = 8
 SCRIPT = """
 import os, pathlib, sys, time
 from traindyno.callbacks import step_log

@@ -23,13 +23,16 @@ from traindyno.core.lab_names import image_parameter
 from traindyno.sagemaker import job_names
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
 
-LONG_SECONDS, LONGEST_SECONDS = 300, 900
+LONG_SECONDS = 300
+LONGEST_SECONDS = 900
 # Two sweeps of the schedule, five minutes apart, do not overlap.
 SWEEP_SECONDS = 280
 # A run's step log is read whole; a line takes about 9 µs of a core and 64 bytes, so that RecordRun
 # reads 20 million. New accounts have no larger functions. FinishRun and the sweep record the runs
 # of a stopped execution.
-RECORDING_MIB, MOST_RECORDING_MIB = 1024, 3008
+RECORDING_MIB = 1024
+MOST_RECORDING_MIB = 3008
+ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +115,8 @@ class Functions(LabFunctions):
         ]
         environment = dict(launch.environment)
         if launch.image_tags:
-            stack, lab = cdk.Stack.of(self), self._setup.lab
+            stack = cdk.Stack.of(self)
+            lab = self._setup.lab
             names = [image_parameter(lab, image) for image in launch.image_tags]
             addresses = [arn(stack, "ssm", f"parameter{name}") for name in names]
             grants.append(Grant(actions=["ssm:GetParameters"], resources=addresses))
@@ -203,9 +207,6 @@ class Functions(LabFunctions):
             environment=environment,
             memory_mib=1024,
         )
-
-
-ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
 
 
 class EventRules(Construct):

@@ -34,7 +34,9 @@ FOLDER = "images"
 KEPT_IMAGES = 30
 # A build that ends before its commands is started once more: two waits for a machine and one build
 # fit into CloudFormation's hour.
-QUEUE_MINUTES, BUILD_MINUTES, ANSWER_MINUTES = 5, 45, 60
+QUEUE_MINUTES = 5
+BUILD_MINUTES = 45
+ANSWER_MINUTES = 60
 # BuildImage repeats denied requests for a minute.
 START_SECONDS = 120
 LOGIN = 'aws ecr get-login-password | docker login --username AWS --password-stdin "${IMAGE%%/*}"'
@@ -84,7 +86,8 @@ class ImageStore(Construct):
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
         name = lab_stack_name(lab)
-        self.lab, self.function_name = lab, f"{name}-build-image"
+        self.lab = lab
+        self.function_name = f"{name}-build-image"
         self.repository_names = {image: f"{name}/{image.value}" for image in wanted}
         for image, repository_name in self.repository_names.items():
             ecr.Repository(
@@ -131,7 +134,8 @@ class ImageBuild(Construct):
         self, scope: Construct, construct_id: str, *, store: ImageStore, image: Image
     ) -> None:
         super().__init__(scope, construct_id)
-        stack, lab = cdk.Stack.of(self), store.lab
+        stack = cdk.Stack.of(self)
+        lab = store.lab
         repository = ecr.Repository.from_repository_name(
             self, "Repository", store.repository_names[image]
         )

@@ -28,8 +28,10 @@ PER_JOB = (
 
 class LabGrants:
     def __init__(self, scope: Construct, setup: FunctionSetup) -> None:
-        self.lab, self.stack = setup.lab, cdk.Stack.of(scope)
-        self.bucket_arn, self.table_arn = setup.storage.bucket_arn, setup.storage.table_arn
+        self.lab = setup.lab
+        self.stack = cdk.Stack.of(scope)
+        self.bucket_arn = setup.storage.bucket_arn
+        self.table_arn = setup.storage.table_arn
 
     @property
     def state_machine_arn(self) -> str:

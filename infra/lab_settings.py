@@ -47,6 +47,8 @@ LARGEST_VOLUME_GB = 16_384
 MOST_TAGS = 45
 # A function's variables have 4,096 bytes, of which the lab's others take 2,100 at most.
 MOST_CHARACTERS = 1_900
+CONTEXT = ("lab", "target", "rules", "lanes_at_once", "lane_concurrency")
+CONVERTER = strict_converter(())
 
 
 class LabSettingsInvalid(ValueError):
@@ -110,9 +112,7 @@ class LabFile:
         )
 
 
-CONTEXT = ("lab", "target", "rules", "lanes_at_once", "lane_concurrency")
 NAMES = [each.name for each in fields(LabFile)]
-CONVERTER = strict_converter(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,10 @@ from traindyno.core.lab_names import (
 
 GUARD_SECONDS = 60
 ANSWER_WITHIN = cdk.Duration.minutes(2)
+KEPT = cdk.Duration.days(14)
+# CreateTrainingJob is limited to one request per second for the account and region, which can't be
+# raised.
+SECONDS_BETWEEN_STARTS = 1.05
 
 
 class Guard(LabFunctions):
@@ -79,9 +83,6 @@ class Guard(LabFunctions):
         )
 
 
-KEPT = cdk.Duration.days(14)
-
-
 class DeadLetters(Construct):
     def __init__(self, scope: Construct, construct_id: str) -> None:
         super().__init__(scope, construct_id)
@@ -94,11 +95,6 @@ class DeadLetters(Construct):
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
         acknowledge(self.queue, {"AwsSolutions-SQS3": "This is the dead-letter queue itself."})
-
-
-# CreateTrainingJob is limited to one request per second for the account and region, which can't be
-# raised.
-SECONDS_BETWEEN_STARTS = 1.05
 
 
 class LabStack(cdk.Stack):
@@ -119,7 +115,9 @@ class LabStack(cdk.Stack):
             description="A Traindyno lab",
             termination_protection=settings.file.termination_protection,
         )
-        file, jobs, is_local = settings.file, settings.file.jobs, settings.target is Target.LOCAL
+        file = settings.file
+        jobs = settings.file.jobs
+        is_local = settings.target is Target.LOCAL
         storage = Storage(
             self,
             "Storage",
@@ -139,7 +137,8 @@ class LabStack(cdk.Stack):
             data_buckets=file.data_buckets,
             further=training_grants(jobs, file.data_keys),
         )
-        images, dead_letters = None, None
+        images = None
+        dead_letters = None
         self.image_store: ImageStore | None = None
         if not is_local:
             dead_letters = DeadLetters(self, "DeadLetters")

@@ -34,7 +34,8 @@ def pack_lambda_source(root: Path = REPO_ROOT, *, with_boto3: bool = True) -> by
     by file.
     """
     handlers = [f"lambdas.{path.parent.name}.handler" for path in root.glob("lambdas/*/handler.py")]
-    files, installed = imported_files(handlers, root), Path(sysconfig.get_paths()["purelib"])
+    files = imported_files(handlers, root)
+    installed = Path(sysconfig.get_paths()["purelib"])
     for name in (*CATTRS, *BOTO3) if with_boto3 else CATTRS:
         files |= {
             path.relative_to(installed).as_posix(): path

@@ -56,8 +56,11 @@ class Orchestration(Construct):
         concurrency: FixedConcurrency | None,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._functions, self._storage, self._concurrency = functions, storage, concurrency
-        name, role = state_machine_name(lab), self._role()
+        self._functions = functions
+        self._storage = storage
+        self._concurrency = concurrency
+        name = state_machine_name(lab)
+        role = self._role()
         log_group = logs.LogGroup(
             self,
             "Logs",
@@ -169,7 +172,8 @@ class Orchestration(Construct):
         """A Map over lanes, in each one over its waves, which use all instances that the lane may
         have, in each a Distributed Map over the runs and shared jobs in S3.
         """
-        submit, fixed = self._submit_task("SubmitRun"), self._concurrency
+        submit = self._submit_task("SubmitRun")
+        fixed = self._concurrency
         # A call that is cut off has recorded some runs of its job; the next one does the rest.
         record = self._answered_step(
             "RecordRun", self._functions.record_run, fault_tries=THROTTLING_TRIES

@@ -9,6 +9,8 @@ from aws_cdk import aws_iam as iam
 from cdk_nag import AwsSolutionsChecks
 from constructs import Construct, IConstruct
 
+Conditions = Mapping[str, Mapping[str, str]]
+
 
 def check_rules(app: cdk.App) -> None:
     """Checks every template, also against CloudFormation's own rules; a finding without a reason
@@ -24,9 +26,6 @@ def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
             cdk.Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items()
         ]
         cdk.Validations.of(scope).acknowledge(*excused)
-
-
-Conditions = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,8 @@ class ServedModelRole(Construct):
         self, scope: Construct, construct_id: str, setup: FunctionSetup, *, jobs: LabJobs
     ) -> None:
         super().__init__(scope, construct_id)
-        stack, grants = cdk.Stack.of(self), LabGrants(self, setup)
+        stack = cdk.Stack.of(self)
+        grants = LabGrants(self, setup)
         role = sagemaker_role(
             self,
             "ServedModelRole",

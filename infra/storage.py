@@ -58,7 +58,8 @@ class Storage(Construct):
             removal=self._results_policy,
         )
         self.table = self._table()
-        self.bucket_arn, self.table_arn = self.results.bucket_arn, self.table.table_arn
+        self.bucket_arn = self.results.bucket_arn
+        self.table_arn = self.table.table_arn
         self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
         if empties_bucket:
             _settle_emptying_function(cdk.Stack.of(self), lab)

@@ -35,12 +35,14 @@ MINISTACK = "ministack"
 SAGEMAKER = "sagemaker"
 NAMES = {MINISTACK: "MiniStack", SAGEMAKER: "the local SageMaker service"}
 OPTIONS = "service-options"
-MINISTACK_HEALTH, HEALTH = "/_ministack/health", "/health"
+MINISTACK_HEALTH = "/_ministack/health"
+HEALTH = "/health"
 PORTS = "ports"
 # `up` makes this file in a new home. A change with which a home of before can't be used needs
 # another name.
 FORMAT = "format-2"
-MINISTACK_STATE, MINISTACK_OBJECTS = "ministack-state", "ministack-s3"
+MINISTACK_STATE = "ministack-state"
+MINISTACK_OBJECTS = "ministack-s3"
 STOP_SECONDS = 4.0
 LEAST_STOP_SECONDS = 0.5
 # MiniStack's environment has none of our packages. PYTHONPATH would give them to its Lambda
@@ -72,7 +74,8 @@ def environment_of(home: Home, *, needs_service: bool = True) -> dict[str, str]:
 
 
 def status(home: Home) -> CloudStatus:
-    ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
+    ministack = daemons.running(home, MINISTACK)
+    sagemaker = daemons.running(home, SAGEMAKER)
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
     parts = ((MINISTACK, ministack, MINISTACK_HEALTH), (SAGEMAKER, sagemaker, HEALTH))
     found = {NAMES[name]: _read_health(home, part, path) for name, part, path in parts if part}
@@ -100,7 +103,8 @@ def require_ports(home: Home, *, needs_service: bool = True) -> Ports:
     service.
     """
     require_format(home)
-    ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
+    ministack = daemons.running(home, MINISTACK)
+    sagemaker = daemons.running(home, SAGEMAKER)
     if ministack and sagemaker:
         return Ports(aws=ministack.port, sagemaker=sagemaker.port)
     if ministack:
@@ -151,7 +155,8 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     if not daemons.running(home, MINISTACK) and daemons.stop(home, SAGEMAKER, seconds=STOP_SECONDS):
         was_running = True
         tell("MiniStack has ended, and its executions with it: their training jobs are stopped")
-    ministack, sagemaker = daemons.running(home, MINISTACK), daemons.running(home, SAGEMAKER)
+    ministack = daemons.running(home, MINISTACK)
+    sagemaker = daemons.running(home, SAGEMAKER)
     for part in (MINISTACK, SAGEMAKER):
         daemons.end_leftovers(home, part)
     ports = _choose_ports(home, ministack, sagemaker)

@@ -96,7 +96,8 @@ def _has_stack(home: Home, ports: Ports) -> bool:
 
 def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
     log = home.prepare_log(f"cdk-{arguments[0]}")
-    node, program = _node(), REPO_ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    node = _node()
+    program = REPO_ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
     if not program.exists():
         raise LocalCloudFailed(
             f"the CDK command line is not installed at {program}; run: make install"

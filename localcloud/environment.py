@@ -17,6 +17,8 @@ ACCOUNT = "000000000000"
 REGION = "us-east-1"
 # Without these variables of the user, no request of the local cloud can reach AWS.
 FOREIGN = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN")
+FILE = "credentials"
+KEY_BYTES = 20
 
 
 def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
@@ -57,10 +59,6 @@ def local_environment(
     return {**kept, **settings, "NO_PROXY": direct, "no_proxy": direct}
 
 
-FILE = "credentials"
-KEY_BYTES = 20
-
-
 def make_access_key(home: Home) -> bool:
     """True if the home had none."""
     if _stored(home):
@@ -71,7 +69,8 @@ def make_access_key(home: Home) -> bool:
 
 def read_access_key(home: Home) -> str:
     """Not from a file of another user: requests would go to the local cloud of that user."""
-    found, path = _stored(home), home.document(FILE)
+    found = _stored(home)
+    path = home.document(FILE)
     if found and path.stat().st_uid != os.geteuid():
         raise HomeUnusable(
             f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set "

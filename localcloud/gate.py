@@ -15,6 +15,15 @@ from typing import Any
 from urllib.parse import parse_qs
 
 LOOPBACK = "127.0.0.1"
+LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
+ERROR = "AccessDeniedException"
+AWS_JSON = "application/x-amz-json-1.1"
+SIGNED = re.compile(r"AWS4-HMAC-SHA256 +Credential=([^/, ]+)")
+# The parameters of presigned URLs: signature versions 4 and 2. Only the first of them is
+# "key/date/region/service/…".
+PRESIGNED = ("X-Amz-Credential", "AWSAccessKeyId")
+ADVICE = 'only its owner may use it, and gets the key with: eval "$(traindyno local env)"'
+ReadHeader = Callable[[str], str | None]
 
 
 def free_port() -> int:
@@ -28,17 +37,6 @@ def free_port() -> int:
 def is_taken(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex((LOOPBACK, port)) == 0
-
-
-LOOPBACK_NAMES = frozenset({LOOPBACK, "localhost"})
-ERROR = "AccessDeniedException"
-AWS_JSON = "application/x-amz-json-1.1"
-SIGNED = re.compile(r"AWS4-HMAC-SHA256 +Credential=([^/, ]+)")
-# The parameters of presigned URLs: signature versions 4 and 2. Only the first of them is
-# "key/date/region/service/…".
-PRESIGNED = ("X-Amz-Credential", "AWSAccessKeyId")
-ADVICE = 'only its owner may use it, and gets the key with: eval "$(traindyno local env)"'
-ReadHeader = Callable[[str], str | None]
 
 
 def find_refusal(header: ReadHeader, query: str, keys: Iterable[str]) -> str | None:

@@ -21,6 +21,13 @@ from traindyno.core.errors import TraindynoError
 
 OWNER_ONLY = 0o077  # the umask
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+HOME_VARIABLE = "TRAINDYNO_HOME"
+# `up` makes this file first, and nothing removes it: a folder that has it is a home.
+LOCK = "lock"
+REPO_ROOT = Path(__file__).resolve().parent.parent
+# Each folder below is a Python environment whose packages can't be installed together with ours.
+ENVIRONMENTS = REPO_ROOT / ".envs"
+Form = TypeVar("Form")
 
 
 class NotPrivate(Exception):
@@ -62,14 +69,6 @@ def open_private(path: str, flags: int) -> int:
     if os.fstat(descriptor).st_mode & OTHERS:
         os.fchmod(descriptor, 0o600)
     return descriptor
-
-
-HOME_VARIABLE = "TRAINDYNO_HOME"
-# `up` makes this file first, and nothing removes it: a folder that has it is a home.
-LOCK = "lock"
-REPO_ROOT = Path(__file__).resolve().parent.parent
-# Each folder below is a Python environment whose packages can't be installed together with ours.
-ENVIRONMENTS = REPO_ROOT / ".envs"
 
 
 class HomeUnusable(TraindynoError):
@@ -123,9 +122,6 @@ class Credentials:
     """What every request to the local cloud has to name."""
 
     access_key_id: str
-
-
-Form = TypeVar("Form")
 
 
 @dataclass(frozen=True, slots=True)

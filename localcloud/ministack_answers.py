@@ -24,6 +24,23 @@ WORKER_ENDED = (
 EXIT_ERROR = "Runtime.ExitError"
 Data = Mapping[str, Any]
 Answer = Callable[[Data], Any]
+State = Mapping[str, Any]
+LIMIT_PATH = "TimeoutSecondsPath"
+LAMBDA_PATH = "/2015-03-31/"
+# The code and the status of an error in each protocol
+Codes = Mapping[str, tuple[str, int]]
+THROTTLED: Codes = {
+    "json": ("ThrottlingException", 400),
+    "lambda": ("TooManyRequestsException", 429),
+    "query": ("Throttling", 400),
+    "s3": ("SlowDown", 503),
+}
+DENIED: Codes = {
+    "json": (ERROR, 403),
+    "lambda": (ERROR, 403),
+    "query": ("AccessDenied", 403),
+    "s3": ("AccessDenied", 403),
+}
 
 
 def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +51,8 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     body = answer.get("body")
     if not answer.get("error") or not isinstance(body, dict):
         return answer
-    message, name = str(body.get("errorMessage", "")), body.get("errorType")
+    message = str(body.get("errorMessage", ""))
+    name = body.get("errorType")
     if message.startswith(WORKER_ENDED):
         name = EXIT_ERROR
     elif (
@@ -46,10 +64,6 @@ def with_error_type(answer: dict[str, Any]) -> dict[str, Any]:
     return {**answer, "body": {**body, "errorType": name}} if name else answer
 
 
-State = Mapping[str, Any]
-LIMIT_PATH = "TimeoutSecondsPath"
-
-
 class WaitingTasks:
     """MiniStack waits for the answer of a task whose function has failed, 27 hours long, and reads
     no time limit from the input. Its retries repeat the token, so a late answer to one attempt
@@ -59,17 +73,16 @@ class WaitingTasks:
     def __init__(self, machines: Any) -> None:
         """``machines``: MiniStack's module for Step Functions."""
         self._machines = machines
-        self._execute, self._wait, self._call = (
-            machines._execute_task,
-            machines._invoke_with_callback,
-            machines._call_lambda,
-        )
+        self._execute = machines._execute_task
+        self._wait = machines._invoke_with_callback
+        self._call = machines._call_lambda
         self._here = threading.local()
         self._answering = threading.Lock()
 
     def install(self) -> None:
         machines = self._machines
-        machines._execute_task, machines._invoke_with_callback = self.execute, self.wait
+        machines._execute_task = self.execute
+        machines._invoke_with_callback = self.wait
         machines._call_lambda = self.call
         machines._send_task_success = self.once(machines._send_task_success)
         machines._send_task_failure = self.once(machines._send_task_failure)
@@ -114,7 +127,8 @@ class WaitingTasks:
 
     def _limit(self, state: State, data: Any, context: Mapping[str, Any]) -> int:
         """No Retry or Catch applies to this error, as on AWS."""
-        path, machines = state[LIMIT_PATH], self._machines
+        path = state[LIMIT_PATH]
+        machines = self._machines
         found = machines._resolve_path_or_ctx(
             path, machines._apply_input_path(state, data, context), context
         )
@@ -125,23 +139,6 @@ class WaitingTasks:
             )
             raise machines._ExecutionError("States.Runtime", cause)
         return found
-
-
-LAMBDA_PATH = "/2015-03-31/"
-# The code and the status of an error in each protocol
-Codes = Mapping[str, tuple[str, int]]
-THROTTLED: Codes = {
-    "json": ("ThrottlingException", 400),
-    "lambda": ("TooManyRequestsException", 429),
-    "query": ("Throttling", 400),
-    "s3": ("SlowDown", 503),
-}
-DENIED: Codes = {
-    "json": (ERROR, 403),
-    "lambda": (ERROR, 403),
-    "query": ("AccessDenied", 403),
-    "s3": ("AccessDenied", 403),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,20 @@ from localcloud.worker_processes import ForkedWorkers, WorkerPool
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
 # On AWS too, whoever has the URL of such an answer may send it once. Its last part is random.
 CUSTOM_RESOURCE_PATH = "/_ministack/cfn-response/"
+SAVE_PATH = "/_traindyno/save"
+FAULTS_PATH = "/_traindyno/faults"
+TRIES = 5
+# A function's worker takes 30 MB. Most calls take a tenth of a second, so more of them would only
+# wait for a core.
+WORKERS_PER_CORE = 2
+# What changed after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a
+# core.
+LEAST_PAUSE_SECONDS = 5.0
+PAUSE_FACTOR = 20
+LOG = logging.getLogger("traindyno")
+Scope = Mapping[str, Any]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class MiniStackGate:
@@ -69,20 +83,6 @@ class MiniStackGate:
         ]
         query = scope.get("query_string", b"").decode("latin-1")
         return find_refusal(headers.get, query, [self._access_key_id, *roles])
-
-
-SAVE_PATH, FAULTS_PATH = "/_traindyno/save", "/_traindyno/faults"
-TRIES = 5
-# A function's worker takes 30 MB. Most calls take a tenth of a second, so more of them would only
-# wait for a core.
-WORKERS_PER_CORE = 2
-# What changed after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a
-# core.
-LEAST_PAUSE_SECONDS, PAUSE_FACTOR = 5.0, 20
-LOG = logging.getLogger("traindyno")
-Scope = Mapping[str, Any]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class Saver:
@@ -180,10 +180,12 @@ async def _read_whole(receive: Receive) -> bytes:
     """The whole body: an answer that is sent earlier ends the connection, and the client's next
     request fails.
     """
-    body, has_more = b"", True
+    body = b""
+    has_more = True
     while has_more:
         message = await receive()
-        body, has_more = body + message.get("body", b""), message.get("more_body", False)
+        body = body + message.get("body", b"")
+        has_more = message.get("more_body", False)
     return body
 
 
@@ -207,10 +209,8 @@ def main() -> None:
     execute = lambda_svc._execute_function_warm
     lambda_svc._execute_function_warm = lambda *arguments: with_error_type(execute(*arguments))
     # Functions get the access key: MiniStack gives them the account's number.
-    credentials, key = (
-        lambda_runtime.execution_credentials,
-        {KEY_VARIABLE: os.environ[KEY_VARIABLE]},
-    )
+    credentials = lambda_runtime.execution_credentials
+    key = {KEY_VARIABLE: os.environ[KEY_VARIABLE]}
     lambda_runtime.execution_credentials = lambda config: {**credentials(config), **key}
     saver = Saver()
     config = Config()

@@ -16,7 +16,9 @@ from traindyno.core.search.run_scatter import ACCELERATORS, KNOWN_DEGREES
 
 DOCUMENT = "run_repeats"
 #: Of ``doctor``: half a minute in all.
-RUNS, RUN_SECONDS, DOCTOR = 5, 3.0, "doctor"
+RUNS = 5
+RUN_SECONDS = 3.0
+DOCTOR = "doctor"
 #: A shorter run shows what else the machine did in it, not how runs of a suite differ, in
 #: which a race has steps of 2 s.
 LEAST_SECONDS = 1.0

@@ -28,6 +28,12 @@ from typing import Any
 # Upper bound of a wait: it breaks a deadlock of a call and a worker that wait for each other.
 LONGEST_WAIT_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.05
+SERVER = Path(__file__).with_name("worker_fork_server.py")
+CODE_FOLDER_PREFIX = "ministack-lambda-code-"
+LARGEST_ANSWER = 20
+LONGEST_START_SECONDS = 30.0
+LOG = logging.getLogger("traindyno")
+_sharing = threading.Lock()
 
 
 class WorkerPool:
@@ -82,13 +88,6 @@ class WorkerPool:
         return not is_one_free and (
             starting >= self._most_starting or len(workers) >= self._most_workers
         )
-
-
-SERVER = Path(__file__).with_name("worker_fork_server.py")
-CODE_FOLDER_PREFIX = "ministack-lambda-code-"
-LARGEST_ANSWER = 20
-LONGEST_START_SECONDS = 30.0
-LOG = logging.getLogger("traindyno")
 
 
 class WorkerProcess:
@@ -241,9 +240,6 @@ class ForkedWorkers:
                     self.servers[code].kill()
             self.servers[code] = ForkServer(code)
             return self.servers[code].ask(request, files)
-
-
-_sharing = threading.Lock()
 
 
 def share_code(folder: Path, shared: Path) -> Path:

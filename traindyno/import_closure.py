@@ -22,7 +22,8 @@ def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
     as imports: tables of modules or of their classes, and packages whose data it reads.
     """
     files: dict[str, Path] = {}
-    waiting, known = [*programs], set[str]()
+    waiting = [*programs]
+    known = set[str]()
     while waiting:
         name = waiting.pop()
         if name in known or name.split(".")[0] not in OUR_PACKAGES:

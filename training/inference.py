@@ -148,7 +148,8 @@ def predict_fn(request: Answer, model: Served) -> Any:
     """An object for one text or conversation, a list of objects for a list of texts."""
     if "messages" in request:
         return predict_tokens([_rendered(request["messages"], model)], model)[0]
-    texts, answers = request["texts"], list[Answer]()
+    texts = request["texts"]
+    answers = list[Answer]()
     for first in range(0, len(texts), TEXTS_AT_ONCE):
         answers += predict(texts[first : first + TEXTS_AT_ONCE], model)
     return answers[0] if request["is_one"] else answers
@@ -195,7 +196,8 @@ def predict_tokens(begun: list[list[int]], model: Served) -> list[Answer]:
 
 def _predict(batch: Any, model: Served) -> list[Answer]:
     """``batch`` has ids and mask, each [B, L]."""
-    ids, mask = batch["input_ids"], batch["attention_mask"]
+    ids = batch["input_ids"]
+    mask = batch["attention_mask"]
     with torch.inference_mode():
         logits = model.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
     rows, name = _asked(model, logits, ids, mask)

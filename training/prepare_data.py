@@ -19,7 +19,8 @@ from training.process.run_settings import PreparationSettings
 
 
 def prepare_data(asked: PreparationSettings) -> None:
-    preparation, workload = asked.preparation, asked.workload
+    preparation = asked.preparation
+    workload = asked.workload
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     step_log.open({"preparation": suite_converter().unstructure(preparation)})
     use_hub_token(workload.hub_token_secret)

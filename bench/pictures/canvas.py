@@ -3,14 +3,12 @@
 from collections.abc import Callable, Iterable
 from html import escape
 
-INK, SOFT, FAINT, ACCENT, WASH, WARM = (
-    "#1b1f27",
-    "#5b6472",
-    "#d9dde4",
-    "#0b6e6e",
-    "#e6f2f1",
-    "#c26a1b",
-)
+INK = "#1b1f27"
+SOFT = "#5b6472"
+FAINT = "#d9dde4"
+ACCENT = "#0b6e6e"
+WASH = "#e6f2f1"
+WARM = "#c26a1b"
 
 Place = Callable[[float], float]
 

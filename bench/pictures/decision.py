@@ -5,8 +5,13 @@ from dataclasses import dataclass
 
 from bench.pictures.canvas import ACCENT, INK, SOFT, WASH, band, dot, line, page, scale, text
 
-WIDTH, ROW, LEFT, RIGHT, TOP = 760, 44, 310, 30, 40
-WIDEST_PERCENT, TOLERANCE_PERCENT = 5.8, 2
+WIDTH = 760
+ROW = 44
+LEFT = 310
+RIGHT = 30
+TOP = 40
+WIDEST_PERCENT = 5.8
+TOLERANCE_PERCENT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +43,8 @@ def draw() -> str:
 
 def _parts(height: int) -> Iterator[str]:
     across = scale(-WIDEST_PERCENT, WIDEST_PERCENT, LEFT, WIDTH - RIGHT)
-    zero, bottom = across(0), height - 36
+    zero = across(0)
+    bottom = height - 36
     yield band(across(-TOLERANCE_PERCENT), across(TOLERANCE_PERCENT), TOP - 14, bottom, color=WASH)
     yield text(
         f"zone of indifference, ± {TOLERANCE_PERCENT} %", zero, 18, color=ACCENT, anchor="middle"

@@ -27,12 +27,25 @@ from traindyno.core.step_log.line import end_line, environment_line, phase_line,
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import StepTable, tabulate_steps
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 450, 62, 24, 44, 330
-STEPS, CHANGE, BEGIN = 300, 110, 1_700_000_000.0
-FIRST_SECONDS, SLOW, FAST, NOISE = 14.0, 1.4, 1.0, 0.02
-COMPILATION, COMPILE_SECONDS = 170, 9.0
-CHECKPOINT_STEPS, CHECKPOINT_SECONDS = 40, 3.0
-EVALUATION_STEPS, EVALUATION_SECONDS = 60, 6.0
+WIDTH = 900
+HEIGHT = 450
+LEFT = 62
+RIGHT = 24
+TOP = 44
+BOTTOM = 330
+STEPS = 300
+CHANGE = 110
+BEGIN = 1_700_000_000.0
+FIRST_SECONDS = 14.0
+SLOW = 1.4
+FAST = 1.0
+NOISE = 0.02
+COMPILATION = 170
+COMPILE_SECONDS = 9.0
+CHECKPOINT_STEPS = 40
+CHECKPOINT_SECONDS = 3.0
+EVALUATION_STEPS = 60
+EVALUATION_SECONDS = 6.0
 SAMPLES = 64
 
 
@@ -57,7 +70,8 @@ def example() -> tuple[MeasuredRun, StepTable]:
 
 
 def _log_lines() -> Iterator[dict[str, object]]:
-    source, now = Random(8), BEGIN
+    source = Random(8)
+    now = BEGIN
     yield environment_line(now, 0, 1, "algo-1", {})
     for step in range(STEPS):
         for name, seconds in _phases_before(step):
@@ -116,7 +130,8 @@ def _intervals(table: StepTable, across: Place, up: Place) -> Iterator[str]:
     """
     for index, seconds in enumerate(table.interval_seconds):
         names = table.phases_by_interval.get(index, {})
-        x, y = across(index + 0.5), up(log10(seconds))
+        x = across(index + 0.5)
+        y = up(log10(seconds))
         yield dot(x, y, color=WARM if names else INK)
         if names:
             yield text(" + ".join(names), x, y - 7, color=WARM, anchor="middle", size=11)

@@ -44,7 +44,8 @@ class Passages(IterableDataset[Dict[str, List[int]]]):
 
     def _passages(self, reader: int, readers: int) -> Iterator[Dict[str, List[int]]]:
         room = self.length - 2  # beside the marks of begin and end
-        begin, end = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        begin = self.tokenizer.cls_token_id
+        end = self.tokenizer.sep_token_id
         waiting = []  # type: List[int]
         for line in itertools.islice(self.lines, reader, None, readers):
             waiting += self.tokenizer(line, add_special_tokens=False)["input_ids"]

@@ -37,11 +37,9 @@ def main() -> None:
             if arguments.stream_from
             else FolderLines(arguments.train_folder)
         )
-        length, rank, world_size = (
-            arguments.max_seq_length,
-            distributed.get_rank(),
-            distributed.get_world_size(),
-        )
+        length = arguments.max_seq_length
+        rank = distributed.get_rank()
+        world_size = distributed.get_world_size()
         passages = Passages(lines, tokenizer, length, rank, world_size)
         loader = masked_loader(
             passages,

@@ -14,7 +14,8 @@ from typing import Any, Iterable, List, Optional
 
 from datasets import load_dataset
 
-HUB_ID, CONFIGURATION = "wikimedia/wikipedia", "20231101.en"
+HUB_ID = "wikimedia/wikipedia"
+CONFIGURATION = "20231101.en"
 FILE_BYTES = 64_000_000  # a reader reads whole files: many of them for many processes
 
 
@@ -23,7 +24,9 @@ def write_files(
 ) -> int:
     """A paragraph is a line. The number of bytes written: no more of ``articles`` are read."""
     folder.mkdir(parents=True, exist_ok=True)
-    written, number, file = 0, 0, None
+    written = 0
+    number = 0
+    file = None
     for article in articles:
         if written >= most_bytes:
             break

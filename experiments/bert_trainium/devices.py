@@ -51,7 +51,8 @@ class TorchDevice(Device):
     def __init__(self) -> None:
         has_cuda = torch.cuda.is_available()
         distributed.init_process_group(backend="nccl" if has_cuda else "gloo")
-        self.rank, self.world_size = distributed.get_rank(), distributed.get_world_size()
+        self.rank = distributed.get_rank()
+        self.world_size = distributed.get_world_size()
         self._device = (
             torch.device("cuda", int(os.environ["LOCAL_RANK"])) if has_cuda else torch.device("cpu")
         )
@@ -99,9 +100,11 @@ class XlaDevice(Device):
         import torch_xla.distributed.parallel_loader as pl  # noqa: PLC0415
         import torch_xla.distributed.xla_backend  # noqa: F401, PLC0415
 
-        self._xm, self._pl = xm, pl
+        self._xm = xm
+        self._pl = pl
         distributed.init_process_group(backend="xla")
-        self.rank, self.world_size = distributed.get_rank(), distributed.get_world_size()
+        self.rank = distributed.get_rank()
+        self.world_size = distributed.get_world_size()
         self._device = xm.xla_device()
 
     def wrap(self, model: Any) -> Any:

@@ -16,7 +16,8 @@ from typing import List, Optional
 
 from datasets import Dataset, load_dataset
 
-HUB_ID, CONFIGURATION = "nyu-mll/glue", "sst2"
+HUB_ID = "nyu-mll/glue"
+CONFIGURATION = "sst2"
 # The names of a split's files, and the file of the notebook. GLUE's archive calls the validation
 # split dev.
 SPLITS = {

@@ -34,7 +34,8 @@ def copy_from_s3(uri: str, folder: Path) -> None:
     import boto3  # noqa: PLC0415 -- part of AWS's images; a model from elsewhere needs none
 
     parts = urlparse(uri)
-    bucket, prefix = parts.netloc, parts.path.lstrip("/")
+    bucket = parts.netloc
+    prefix = parts.path.lstrip("/")
     client = boto3.client("s3", region_name=os.environ.get("AWS_REGION"))
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
     keys = [

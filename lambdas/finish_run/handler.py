@@ -12,7 +12,8 @@ from traindyno.sagemaker.job_names import job_name_in
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    environment, job_name = read_environment(BucketEnvironment), job_name_in(event)
+    environment = read_environment(BucketEnvironment)
+    job_name = job_name_in(event)
     with use_case("FinishRun", job=job_name) as line:
         row = finish_run(job_name, services=connect(environment), now=time.time())
         if row and row.end:

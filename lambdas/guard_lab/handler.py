@@ -38,7 +38,8 @@ def _refusal(event: dict[str, Any]) -> str | None:
         )
     if event["RequestType"] != "Delete":
         return None
-    serving, now = open_serving(environment), time.time()
+    serving = open_serving(environment)
+    now = time.time()
     refusal = refusal_to_delete(
         lab=environment.lab,
         executions=Executions(clients.stepfunctions(), environment.state_machine_arn),

@@ -15,7 +15,8 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    execution_id, environment = event["execution_id"], read_environment(JudgeEnvironment)
+    execution_id = event["execution_id"]
+    environment = read_environment(JudgeEnvironment)
     services = connect(environment)
     with use_case("JudgeSuite", execution=execution_id) as line:
         verdict = judge_suite(

@@ -20,7 +20,8 @@ from traindyno.sagemaker.job_settings import JobSettings
 
 
 def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
-    execution_id, environment = event["execution_id"], read_environment(LaunchEnvironment)
+    execution_id = event["execution_id"]
+    environment = read_environment(LaunchEnvironment)
     with use_case("PlanSuite", execution=execution_id) as line:
         try:
             plan = plan_execution(

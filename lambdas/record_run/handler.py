@@ -17,7 +17,8 @@ LAST_MILLISECONDS = 60_000
 
 def handle(event: dict[str, Any], context: FunctionContext) -> dict[str, Any]:
     """``event`` holds the run or the job, and the job's end or what the state machine caught."""
-    owner, environment = parse_owner(event), read_environment(BucketEnvironment)
+    owner = parse_owner(event)
+    environment = read_environment(BucketEnvironment)
     pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
     with use_case("RecordRun", execution=owner.execution_id, run=owner_id(owner)) as line:
         results = record_runs(

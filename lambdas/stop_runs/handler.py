@@ -24,7 +24,8 @@ FAILED = ("FAILED", "TIMED_OUT")
 
 
 def handle(event: dict[str, Any], context: FunctionContext) -> None:
-    execution_id, status = event["detail"]["name"], event["detail"].get("status")
+    execution_id = event["detail"]["name"]
+    status = event["detail"].get("status")
     environment = read_environment(GuardEnvironment)
     pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)
     with use_case("StopRuns", execution=execution_id, status=status) as line:

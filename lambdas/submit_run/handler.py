@@ -14,7 +14,8 @@ def handle(event: dict[str, Any], _context: object) -> None:
     """``event`` holds the task's token, and the item with what the job is for: a run, several, or a
     preparation.
     """
-    owner, environment = parse_owner(event["item"]), read_environment(LaunchEnvironment)
+    owner = parse_owner(event["item"])
+    environment = read_environment(LaunchEnvironment)
     with use_case("SubmitRun", execution=owner.execution_id, run=owner_id(owner)) as line:
         submitted = submit_run(
             owner,

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+# An operation gets a request's members and returns the answer's. It raises ApiError.
+Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
 
 class ApiError(Exception):
     """``code`` is what boto3 shows as ``error.response["Error"]["Code"]``.
@@ -27,10 +30,6 @@ class ApiError(Exception):
 
 def validation_error(message: str) -> ApiError:
     return ApiError("ValidationException", message)
-
-
-# An operation gets a request's members and returns the answer's. It raises ApiError.
-Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def tags_of(request: Mapping[str, Any]) -> dict[str, str]:

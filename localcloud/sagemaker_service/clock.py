@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+LONGEST_WAIT_SECONDS = 0.02
+NOW_MS = 0
+
 
 class SystemClock:
     """Wall time; while a job runs, the monotonic clock, which neither a new wall time nor a sleep
@@ -44,7 +47,8 @@ class VirtualClock:
     ) -> None:
         self._speed_up = speed_up
         self._monotonic = monotonic
-        self._base_ms, self._base_seconds = float(start_ms), monotonic()
+        self._base_ms = float(start_ms)
+        self._base_seconds = monotonic()
         self._lock = threading.Lock()
 
     def now_ms(self) -> int:
@@ -67,8 +71,6 @@ class VirtualClock:
 
 
 Clock = SystemClock | VirtualClock
-LONGEST_WAIT_SECONDS = 0.02
-NOW_MS = 0
 
 
 class Schedule:

@@ -32,6 +32,15 @@ DELIVERED_AT_ONCE = 8
 LAMBDA_ARN_PART = ":lambda:"
 # Its pattern, and the functions that are its targets
 Rule = tuple[Mapping[str, Any], list[str]]
+SETTINGS = Config(
+    connect_timeout=5,
+    read_timeout=60,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=32,
+    s3={"addressing_style": "path"},
+    request_checksum_calculation="when_required",
+    response_checksum_validation="when_required",
+)
 
 
 class EventDelivery:
@@ -136,17 +145,6 @@ def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
         )
 
     return all(is_member(wanted, event.get(name)) for name, wanted in pattern.items())
-
-
-SETTINGS = Config(
-    connect_timeout=5,
-    read_timeout=60,
-    retries={"mode": "standard", "total_max_attempts": 3},
-    max_pool_connections=32,
-    s3={"addressing_style": "path"},
-    request_checksum_calculation="when_required",
-    response_checksum_validation="when_required",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from traindyno.core.instances.instance_types import LOCAL_PREFIX
 LOCAL_CPU = "local.cpu"
 LOCAL_GPU = "local.gpu"
 LOCAL_TYPES = frozenset({LOCAL_CPU, LOCAL_GPU})
+EXPECTED = 'a JSON file such as {"ml.p4d.24xlarge": "37.69"}'
 
 
 def is_local(instance_type: str) -> bool:
@@ -35,9 +36,6 @@ def usable_cores() -> tuple[int, ...]:
     if hasattr(os, "sched_getaffinity"):
         return tuple(sorted(os.sched_getaffinity(0)))
     return tuple(range(os.cpu_count() or 1))
-
-
-EXPECTED = 'a JSON file such as {"ml.p4d.24xlarge": "37.69"}'
 
 
 class PricesInvalid(Exception):

@@ -6,6 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+LOG = logging.getLogger(__name__)
+RETRY_SECONDS = 1.0
+INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
+
 
 class Activity:
     def __init__(self) -> None:
@@ -28,11 +32,6 @@ class Activity:
         """Seconds since the latest activity ended; 0 while one is in progress."""
         with self._lock:
             return 0.0 if self._count else time.monotonic() - self._latest
-
-
-LOG = logging.getLogger(__name__)
-RETRY_SECONDS = 1.0
-INTERNAL_ERROR = "InternalServerError: We encountered an internal error.  Please try again."
 
 
 class Worker(threading.Thread):

@@ -39,6 +39,8 @@ from traindyno.store.owners import PreparationRow, PreparationSummary
 from traindyno.store.results_bucket import ResultsBucket
 
 STEP_LOG_TAIL_BYTES = 4096
+# The number of running jobs that are described in full: each takes one or two requests.
+DESCRIBED_JOBS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,10 +136,6 @@ def latest_position(text: str) -> tuple[str | None, int | None]:
         if kind in {"phase", "begin"} and isinstance(name, str):
             return name, None
     return None, None
-
-
-# The number of running jobs that are described in full: each takes one or two requests.
-DESCRIBED_JOBS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,8 @@ class SuiteExecution:
     """An execution of a suite in a lab."""
 
     def __init__(self, execution_id: str, lab: Lab) -> None:
-        self.execution_id, self.lab = execution_id, lab
+        self.execution_id = execution_id
+        self.lab = lab
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.execution_id!r}, {self.lab!r})"
@@ -105,7 +106,8 @@ def winning_request(target: LabTarget, report: Report) -> dict[str, Any]:
         raise SdkJobRefused(
             f"{report.execution_id} {found}: expected a verdict with a cell on an instance of AWS"
         )
-    deployment, suite = target.deployment, report.suite
+    deployment = target.deployment
+    suite = report.suite
     row = target.services.executions.find(report.execution_id)
     if row is not None and row.script_s3_uri is not None:
         suite = replace(suite, workload=replace(suite.workload, source=row.script_s3_uri))

@@ -20,7 +20,8 @@ from traindyno.store.results_bucket import ResultsBucket
 
 # How many of the latest executions are compared with an unknown name, and how many of them are
 # shown.
-SEARCHED_EXECUTIONS, SHOWN_EXECUTIONS = 200, 5
+SEARCHED_EXECUTIONS = 200
+SHOWN_EXECUTIONS = 5
 
 
 class StillRunning(TraindynoError):

@@ -21,9 +21,11 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import CHANNELS, workload_paths
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
-LFS_POINTER, MOST_POINTER_BYTES = b"version https://git-lfs.github.com/spec/", 1024
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+MOST_POINTER_BYTES = 1024
 MOST_FILES_LOOKED_AT = 10_000
-LONGEST_HUB_ID, LONGEST_SHOWN = 96, 200
+LONGEST_HUB_ID = 96
+LONGEST_SHOWN = 200
 OFF = ("false", "0", "no", "off")
 # A built-in task loads them; a script may go on with the training of what it gets.
 PRETRAINED = ("tokenizer", "model")
@@ -121,7 +123,8 @@ def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
     """Arguments that the script's argparse would read otherwise than the suite means: it gets each
     with a text.
     """
-    workload, given = suite.workload, dict[str, set[str]]()
+    workload = suite.workload
+    given = dict[str, set[str]]()
     for cell in expand_cells(suite):
         for name, value in arguments_of(cell, workload).items():
             given.setdefault(name, set()).add(str(value).casefold())

@@ -130,7 +130,8 @@ class MemoryEstimator:
     def _answer(
         self, request: dict[str, Any], determining: dict[str, Any], label: str
     ) -> dict[str, Any]:
-        find, code = request["find"], self._code
+        find = request["find"]
+        code = self._code
         key = estimate_key(self._workload, find=find, code=code, **determining)
         path = cache_folder("memory") / f"{key}.json"
         if path not in self._answers and (text := read_kept(path)) is not None:

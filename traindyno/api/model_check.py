@@ -77,11 +77,9 @@ def _problems_of_task(suite: Suite, beside: Path) -> list[Problem]:
     if model.path and path is None:
         return []
     settings = [cell.settings for cell in expand_cells(suite)]
-    divisions, stages, adapters = (
-        tensor_divisions(settings),
-        stage_counts(settings),
-        adapters_of(settings),
-    )
+    divisions = tensor_divisions(settings)
+    stages = stage_counts(settings)
+    adapters = adapters_of(settings)
     asked = suite.workload.tokenizer
     named = folder if asked is None else find_local(asked.path, beside) if asked.path else None
     tokenizer = (
@@ -160,7 +158,8 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
 
     Read from its configuration's text, without transformers.
     """
-    workload, model = suite.workload, suite.workload.model
+    workload = suite.workload
+    model = suite.workload.model
     if workload.task is Task.SCRIPT or model is None or model.path is None:
         return []
     lines = []
@@ -228,7 +227,8 @@ def _key(
     *folders: Path | None,
 ) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
-    document, file = workload_document(workload), Path(path or "") / MODEL_FILE
+    document = workload_document(workload)
+    file = Path(path or "") / MODEL_FILE
     digest = hashlib.sha256(file.read_bytes()).hexdigest() if path and file.is_file() else None
     # weights are too large to be read each time
     inside = [each for folder in folders if folder for each in folder.iterdir()]

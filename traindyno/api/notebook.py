@@ -25,6 +25,9 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.html import draw_sections, render_section
 
 SHOWN = ("cell_label", "trial", "outcome", "samples_per_second", "job_seconds", "message")
+PAGE_HEIGHT_PIXELS = 800
+FIGURE_HEIGHT_PIXELS = 420
+Say = Callable[[str], None]
 
 
 class PandasMissing(TraindynoError):
@@ -123,10 +126,6 @@ def _text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else visible(str(value))
 
 
-PAGE_HEIGHT_PIXELS, FIGURE_HEIGHT_PIXELS = 800, 420
-Say = Callable[[str], None]
-
-
 def say_on_output(line: str) -> None:
     sys.stdout.write(f"{visible(line)}\n")
 
@@ -145,7 +144,8 @@ class Progress:
     """The lines so far, and the state below them."""
 
     def __init__(self, lines: list[str], state: State | None) -> None:
-        self._lines, self._state = lines, state
+        self._lines = lines
+        self._state = state
 
     def __repr__(self) -> str:
         return "\n".join([*self._lines, *([state_line(self._state)] if self._state else [])])
@@ -183,7 +183,8 @@ class Figure:
     """A page of HTML. A notebook shows it in a frame of its own, in which no script runs."""
 
     def __init__(self, html: str, height_pixels: int) -> None:
-        self.html, self._height_pixels = html, height_pixels
+        self.html = html
+        self._height_pixels = height_pixels
 
     def _repr_html_(self) -> str:
         page = escape(self.html, quote=True)

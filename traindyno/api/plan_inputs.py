@@ -63,7 +63,8 @@ def read_plan_inputs(
     """Creates an AWS client only for values that no file gives. Raises AccountUnreachable."""
     prices = read_price_file(price_path) if price_path else None
     given = read_input_file(quota_path, parse_quotas, fields=SHAPE) if quota_path else None
-    region, needed = _one_region(prices, given), needed_quotas(suite, cells)
+    region = _one_region(prices, given)
+    needed = needed_quotas(suite, cells)
     try:
         if prices is None:
             region = region or account_region()

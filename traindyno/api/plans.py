@@ -42,6 +42,7 @@ from traindyno.store.past_runs import read_past_runs
 from traindyno.travelling_files import Reason, Travelling, listed, travelling_data
 
 MISSED = (Reason.LINK, Reason.UNREADABLE)
+Say = Callable[[str], None]
 
 
 def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] = ()) -> list[str]:
@@ -96,9 +97,6 @@ def _refuse_missed(found: Travelling) -> None:
             "put the files in their place, or remove them; a link to a file can also be named with "
             "--also-send"
         )
-
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,16 @@ from traindyno.core.suite.preparation import label_of
 from traindyno.store.owners import PreparationSummary
 
 SHOWN_FROM_SECONDS = 1.0
+# A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is
+# measured contended.
+LOCAL_POLL_SECONDS = 3.0
+# A script has two minutes after SIGTERM; the upload follows.
+STOP_SECONDS = 600.0
+AWS_POLL_SECONDS = 10.0
+# With the longest pause and a request or two, a line comes at least every 30 s.
+QUIET_SECONDS = 18.0
+STALL_SECONDS = 20.0
+FindStall = Callable[[], str | None]
 
 
 def ended_line(
@@ -140,18 +150,6 @@ def _leader(leader: Leader) -> str:
         return f"{leader.label}, {text(found.mean)} for the whole workload (one trial)"
     known = estimate_text(found.mean, found.interval.low, found.interval.high, text)
     return f"{leader.label}, {known} for the whole workload"
-
-
-# A reading takes 0.1 s of a core: one each second is 5 % of two cores, and makes the run that is
-# measured contended.
-LOCAL_POLL_SECONDS = 3.0
-# A script has two minutes after SIGTERM; the upload follows.
-STOP_SECONDS = 600.0
-AWS_POLL_SECONDS = 10.0
-# With the longest pause and a request or two, a line comes at least every 30 s.
-QUIET_SECONDS = 18.0
-STALL_SECONDS = 20.0
-FindStall = Callable[[], str | None]
 
 
 class CloudUnreachable(TraindynoError):

@@ -24,7 +24,8 @@ class ExecutionFailed(TraindynoError):
     """
 
     def __init__(self, ended: Execution, lines: list[str]) -> None:
-        self.ended, self.lines = ended, tuple(lines)
+        self.ended = ended
+        self.lines = tuple(lines)
         super().__init__("\n".join(lines))
 
     @property
@@ -59,7 +60,8 @@ def read_report(target: LabTarget, ended: Execution) -> FoundReport:
     Raises ExecutionFailed if it measured nothing, or ReportMissing.
     """
     if ended.status in UNSUCCESSFUL:
-        name, why = ended.execution_id, _failure_lines(ended)
+        name = ended.execution_id
+        why = _failure_lines(ended)
         if ended.error in REFUSALS or not any(map(is_measured, load_results(target.results, name))):
             raise ExecutionFailed(ended, why)
         facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}

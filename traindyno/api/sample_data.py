@@ -18,7 +18,8 @@ LEAST_CHARACTERS = 20  # shorter lines contain too little text
 MOST_OF_A_FILE = (
     50  # lines of each kind: many files are read, so that a part of a split is similar to the whole
 )
-COMMENT, CODE = 0, 1
+COMMENT = 0
+CODE = 1
 # They follow the library's modules, which hold too few comments in Python 3.13.
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "multiprocessing", "unittest")
 

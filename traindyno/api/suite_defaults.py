@@ -42,16 +42,19 @@ WORKLOAD_FIELDS, SUITE_FIELDS = (
 FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": None}}
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
 #: Nothing is paid on this machine; the amount is that of its nominal price.
-LOCAL_USD, LOCAL_HOURS = 1, 1
+LOCAL_USD = 1
+LOCAL_HOURS = 1
 #: Of less, a quarter is spent on the start of processes before the cells of the first job have been
 #: measured.
 SHORT_HOURS = 0.25
 LEAST_JOB_SECONDS = 60
 #: English has 4 to 5 bytes for each token, Chinese about 3: a length that follows from 3 cuts few
 #: texts off.
-LEAST_BYTES_PER_TOKEN, BYTES_PER_TOKEN = 3, 4
+LEAST_BYTES_PER_TOKEN = 3
+BYTES_PER_TOKEN = 4
 SPECIAL_TOKENS = 2
-SHORTEST, LONGEST_OF_MODEL = 16, 1024
+SHORTEST = 16
+LONGEST_OF_MODEL = 1024
 #: What the rows of the data say
 OF_DATA = tuple(f"workload.{name}" for name in ("examples", "sequence_length", "label_count"))
 TIMES = ("limits.max_hours", "limits.max_job_seconds")
@@ -84,12 +87,11 @@ def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str
     """The document with the fields at its top moved into the sections that they belong to, and the
     names of those that stand in both places, each with its section.
     """
-    found, twice = dict(document), list[tuple[str, str]]()
+    found = dict(document)
+    twice = list[tuple[str, str]]()
     for section, names in FIELDS_AT_THE_TOP.items():
-        moved, inner = (
-            {name: found[name] for name in found if name in names},
-            found.get(section, {}),
-        )
+        moved = {name: found[name] for name in found if name in names}
+        inner = found.get(section, {})
         if moved and isinstance(inner, Mapping):
             found = {name: value for name, value in found.items() if name not in moved}
             found[section] = {**moved, **inner}
@@ -116,7 +118,8 @@ class CompletedSuite:
         self.cautions: list[str] = []
         self.problems: list[Problem] = []
         self.open_paths: set[str] = set()
-        self._folder, self._is_local = folder, is_local
+        self._folder = folder
+        self._is_local = is_local
         self.document, twice = _spread(written)
         for name, section in twice:
             self._refuse(
@@ -229,17 +232,16 @@ class CompletedSuite:
             seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / in_a_row))
             if JOB_SECONDS.most is not None:
                 seconds = min(seconds, int(JOB_SECONDS.most))
-            reason, measurement = (
-                f"{part} of max_hours, so that leaders run again",
-                self.document.get("measurement"),
-            )
+            reason = f"{part} of max_hours, so that leaders run again"
+            measurement = self.document.get("measurement")
             confirm = measurement.get("confirm") if isinstance(measurement, Mapping) else None
             minutes = confirm.get("minutes") if isinstance(confirm, Mapping) else None
             if (
                 _is_number(minutes)
                 and (room := Confirm(minutes=max(0, minutes)).room_seconds(2)) > seconds
             ):
-                seconds, reason = room, "room for the two runs of confirm"
+                seconds = room
+                reason = "room for the two runs of confirm"
             self._give("limits.max_job_seconds", seconds, reason)
 
     def _refuse_paths(self, workload: object) -> None:
@@ -316,7 +318,8 @@ class CompletedSuite:
 
     def _fill_task(self, config: Mapping[str, Any], leaves_open: Iterable[str]) -> None:
         """The task that the model was saved with."""
-        found, names = tasks_of_heads(config), architectures(config)
+        found = tasks_of_heads(config)
+        names = architectures(config)
         if len(found) == 1:
             self._give("workload.task", found.pop().value, f"the model is a {names[0]}")
             return
@@ -366,7 +369,8 @@ class CompletedSuite:
                 f"got one label only in {dataset.path} ({label}), expected at least two",
             )
         elif with_labels:
-            count, why = len(found.labels), f"the labels of {dataset.path}"
+            count = len(found.labels)
+            why = f"the labels of {dataset.path}"
             if {str(each.value) for each in found.labels} == {
                 str(1 + number) for number in range(count)
             }:
@@ -434,7 +438,8 @@ class CompletedSuite:
         ):
             if not is_needed:
                 continue
-            given, path = named.get(field), f"workload.dataset.{field}"
+            given = named.get(field)
+            path = f"workload.dataset.{field}"
             if given is not None:
                 if given not in columns.names:
                     message = (

@@ -181,7 +181,8 @@ def _parsed(completed: CompletedSuite, folder: Path) -> Suite:
         raise SuiteInvalid([*completed.problems, *others]) from error
     if completed.problems:
         raise SuiteInvalid(completed.problems)
-    defaults, cautions = tuple(completed.defaults), tuple(completed.cautions)
+    defaults = tuple(completed.defaults)
+    cautions = tuple(completed.cautions)
     return Suite(
         document=completed.document,
         suite=suite,

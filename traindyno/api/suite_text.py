@@ -25,6 +25,8 @@ SUITE_FIELDS = "task, model, dataset, matrix…"
 UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 LAST_PART = re.compile(r"(\.?[^.\[\]]+|\[\d+\])$")
 Value = TypeVar("Value")
+# Text that YAML 1.2 reads as a number, and PyYAML's writer, which knows 1.1, leaves without quotes.
+LOOKS_LIKE_A_NUMBER = re.compile(r"[-+.]?\d[\d.eExXoO+\-_a-fA-F]*")
 
 
 class SuiteUnreadable(TraindynoError):
@@ -112,7 +114,8 @@ def _check_nodes(root: yaml.Node) -> None:
     """Raises for a document that is too large, counting the content of an alias each time, or with
     unusable text.
     """
-    waiting, count = [root], 0
+    waiting = [root]
+    count = 0
     while waiting:
         node = waiting.pop()
         count += 1
@@ -204,10 +207,6 @@ def _lines(node: yaml.Node, path: str) -> Iterator[tuple[str, int]]:
             inner = f"{path}[{index}]"
             yield inner, value.start_mark.line + 1
             yield from _lines(value, inner)
-
-
-# Text that YAML 1.2 reads as a number, and PyYAML's writer, which knows 1.1, leaves without quotes.
-LOOKS_LIKE_A_NUMBER = re.compile(r"[-+.]?\d[\d.eExXoO+\-_a-fA-F]*")
 
 
 class _Dumper(yaml.SafeDumper):

@@ -10,6 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+LIBRARIES = ("torch", "transformers")
+
 
 def cache_folder(name: str) -> Path:
     base = os.environ.get("XDG_CACHE_HOME")
@@ -33,9 +35,6 @@ def keep(path: Path, text: str) -> None:
         unfinished = path.with_suffix(f".{os.getpid()}")
         unfinished.write_text(text, encoding="utf-8")
         unfinished.replace(path)
-
-
-LIBRARIES = ("torch", "transformers")
 
 
 def missing_libraries() -> list[str]:

@@ -77,7 +77,8 @@ def account_of(environment: Mapping[str, str]) -> Iterator[None]:
     A program that lives longer than a command, such as a notebook, keeps its own account this way.
     It is not for several threads: a process has one environment. Raises AccountUnreachable.
     """
-    before, session = dict(os.environ), boto3.DEFAULT_SESSION
+    before = dict(os.environ)
+    session = boto3.DEFAULT_SESSION
     try:
         _enter(environment)
         yield

@@ -33,7 +33,8 @@ class Deployment:
 
 
 def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deployment:
-    stack_name, stack = lab_stack_name(lab), _find_stack(cloudformation, lab)
+    stack_name = lab_stack_name(lab)
+    stack = _find_stack(cloudformation, lab)
     if stack is None:
         region = cloudformation.meta.region_name
         raise LabNotDeployed(

@@ -33,7 +33,8 @@ class InvocationFailed(TraindynoError):
 
 class Endpoints:
     def __init__(self, sagemaker: "SageMakerClient", runtime: Callable[[], Any]) -> None:
-        self._sagemaker, self._runtime = sagemaker, runtime
+        self._sagemaker = sagemaker
+        self._runtime = runtime
 
     def create(
         self, model: Mapping[str, Any], config: Mapping[str, Any], endpoint: Mapping[str, Any]

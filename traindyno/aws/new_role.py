@@ -9,7 +9,8 @@ from botocore.exceptions import ClientError
 
 from traindyno.aws.client_errors import ACCESS_DENIED, error_code
 
-SECONDS_FOR_IAM, SECONDS_BETWEEN_TRIES = 60, 5
+SECONDS_FOR_IAM = 60
+SECONDS_BETWEEN_TRIES = 5
 
 Answer = TypeVar("Answer")
 

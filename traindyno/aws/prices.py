@@ -50,10 +50,8 @@ class PriceSource:
 
         Raises SuiteRefused if the Price List has several prices for one type.
         """
-        pricing, as_of = (
-            self.pricing or clients.pricing(),
-            datetime.fromtimestamp(self.now, UTC).date().isoformat(),
-        )
+        pricing = self.pricing or clients.pricing()
+        as_of = datetime.fromtimestamp(self.now, UTC).date().isoformat()
         found = {
             name: _read_price(pricing, name, self.region, usage)
             for name in dict.fromkeys(instance_types)

@@ -24,6 +24,16 @@ if TYPE_CHECKING:
     from mypy_boto3_service_quotas import ServiceQuotasClient
 
 PAGE_SIZE = 100  # the largest page that AWS returns, of more than 1,500 quotas
+# SageMaker allows two listings and five descriptions a second; the lab's other functions need some
+# of them.
+BETWEEN_LISTINGS_SECONDS = 0.7
+BETWEEN_DESCRIPTIONS_SECONDS = 0.3
+MOST_DESCRIPTIONS = 300
+HOLDING: tuple[Mapping[str, str], ...] = (
+    {"StatusEquals": "InProgress"},
+    {"StatusEquals": "Stopping"},
+    {"WarmPoolStatusEquals": "Available"},
+)
 
 
 def find_by_name(
@@ -68,18 +78,6 @@ def why_no_value(row: Mapping[str, Any]) -> str | None:
     reason = row.get("ErrorReason", {})
     said = ": ".join(reason[part] for part in ("ErrorCode", "ErrorMessage") if part in reason)
     return f"Service Quotas answers without its value ({said or 'and gives no reason'})"
-
-
-# SageMaker allows two listings and five descriptions a second; the lab's other functions need some
-# of them.
-BETWEEN_LISTINGS_SECONDS = 0.7
-BETWEEN_DESCRIPTIONS_SECONDS = 0.3
-MOST_DESCRIPTIONS = 300
-HOLDING: tuple[Mapping[str, str], ...] = (
-    {"StatusEquals": "InProgress"},
-    {"StatusEquals": "Stopping"},
-    {"WarmPoolStatusEquals": "Available"},
-)
 
 
 class Quotas:
@@ -142,7 +140,8 @@ class Quotas:
         found = applied or default
         if found is None:
             return None
-        problem, of_aws = why_no_value(found), quota_value(default)
+        problem = why_no_value(found)
+        of_aws = quota_value(default)
         return QuotaReading(
             quota=quota,
             applied=quota_value(applied),

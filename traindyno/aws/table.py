@@ -19,7 +19,8 @@ CONDITION_REFUSED = "ConditionalCheckFailedException"
 TRANSACTION_CANCELED = "TransactionCanceledException"
 # The reason of a write that did not cancel the transaction, and of one whose condition doesn't
 # hold.
-NOT_THE_REASON, REFUSED = "None", "ConditionalCheckFailed"
+NOT_THE_REASON = "None"
+REFUSED = "ConditionalCheckFailed"
 # These reasons pass: another write of the same item was under way, or there were too many writes.
 PASSING = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 # Tries are separated by waits of up to 0.05, 0.1, 0.2, ... 3.2 s: 3 s in all on average.

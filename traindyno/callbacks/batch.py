@@ -13,7 +13,8 @@ MOST_TENSORS_OF_A_SAMPLE = 4
 DIMENSIONS_OF_AN_IMAGE = 3
 # What a batch of one row has where that row is several, joined: numbers of the tokens, or ends of
 # the rows.
-POSITIONS_OF_JOINED, INDEX_OF_JOINED = "position_ids", "seq_idx"
+POSITIONS_OF_JOINED = "position_ids"
+INDEX_OF_JOINED = "seq_idx"
 ENDS_OF_JOINED = ("cu_seq_lens_q", "cu_seqlens_q", "cu_seqlens")
 ROWS_OF_TOKENS = "input_ids"
 MOST_CHECKED_VALUES = 2**16  # of a tensor

@@ -24,6 +24,11 @@ from traindyno.callbacks.process import this_process
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE
 
 LogSizes = Mapping[str, int]
+MARKER = "complete.json"
+MARKER_VERSION = 1
+CHECKSUM = "crc32"  # of the rest of the marker
+CHUNK_BYTES = 1 << 22
+AnyPath = Union[str, "os.PathLike[str]"]
 
 
 def measure_log(environment: Mapping[str, str] = os.environ) -> Dict[str, int]:
@@ -36,14 +41,6 @@ def measure_log(environment: Mapping[str, str] = os.environ) -> Dict[str, int]:
     job = Path(directory, this_process(environment).job_name)
     newest = {path.name.split(".")[0]: path for path in sorted(job.glob("rank-*.jsonl"))}
     return {path.relative_to(directory).as_posix(): path.stat().st_size for path in newest.values()}
-
-
-MARKER = "complete.json"
-MARKER_VERSION = 1
-CHECKSUM = "crc32"  # of the rest of the marker
-CHUNK_BYTES = 1 << 22
-
-AnyPath = Union[str, "os.PathLike[str]"]
 
 
 class CheckpointRefused(Exception):
@@ -62,7 +59,8 @@ def mark_complete(folder: AnyPath, facts: Optional[Mapping[str, Any]] = None) ->
 
     ``facts`` come back from ``read_marker``.
     """
-    root, log = Path(folder), measure_log()
+    root = Path(folder)
+    log = measure_log()
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
     write_marker(
         root, describe_files(root, (name for name in names if name != MARKER)), facts or {}, log
@@ -76,7 +74,8 @@ def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
     """
     if folder is None or not Path(folder).is_dir():
         return None
-    found, is_of_run = [], _is_of_this_run(Path(folder))
+    found = []
+    is_of_run = _is_of_this_run(Path(folder))
     for candidate in sorted(
         path for path in Path(folder).iterdir() if path.is_dir() and any(path.iterdir())
     ):
@@ -99,7 +98,8 @@ def _is_of_this_run(folder: Path) -> bool:
     own = checkpoint_folder()
     if own is None:
         return False
-    found, root = folder.resolve(), Path(own).resolve()
+    found = folder.resolve()
+    root = Path(own).resolve()
     return root in (found, *found.parents)
 
 
@@ -223,7 +223,8 @@ def written_bytes(folder: AnyPath, since: float) -> int:
 
 
 def _measure(path: Path) -> Tuple[int, str]:
-    size, checksum = 0, 0
+    size = 0
+    checksum = 0
     with path.open("rb") as file:
         for chunk in iter(lambda: file.read(CHUNK_BYTES), b""):
             size += len(chunk)

@@ -30,6 +30,8 @@ OUT_OF_MEMORY_SIGNS = (
 )
 PACKAGE = str(Path(__file__).resolve().parent)
 LONGEST_MESSAGE = 900  # SageMaker keeps 1024 characters of the failure file
+CONTAINER = Path("/sys/fs/cgroup/memory.events")
+MACHINE = Path("/proc/vmstat")
 
 
 def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
@@ -137,10 +139,6 @@ def call_on_crash(failed: Callable[[BaseException], None]) -> None:
         failed(error)
 
     sys.excepthook = hook
-
-
-CONTAINER = Path("/sys/fs/cgroup/memory.events")
-MACHINE = Path("/proc/vmstat")
 
 
 def count_oom_kills() -> int:

@@ -50,7 +50,8 @@ class StepLogCallback(TrainerCallback):
     def __init__(
         self, samples_per_batch: Optional[int] = None, *, shared_by: Optional[int] = None
     ) -> None:
-        self._samples_per_batch, self._shared_by = samples_per_batch, shared_by
+        self._samples_per_batch = samples_per_batch
+        self._shared_by = shared_by
         self._samples: Any = 0
         self._has_counted = False
         self._learning_rate: Optional[float] = None
@@ -75,7 +76,10 @@ class StepLogCallback(TrainerCallback):
         batch = getattr(state, "train_batch_size", None) or args.train_batch_size
         asked = args.train_batch_size if getattr(args, "auto_find_batch_size", False) else None
         step_log.begin_training(state.global_step, batch, asked)
-        self._samples, self._is_open, self._awaits_log, self._ended = 0, False, False, now()
+        self._samples = 0
+        self._is_open = False
+        self._awaits_log = False
+        self._ended = now()
         if self._samples_per_batch is None:
             uncounted = getattr(trainer.training_step, "uncounted", trainer.training_step)
             trainer.training_step = self._counting_rows(
@@ -91,7 +95,8 @@ class StepLogCallback(TrainerCallback):
             self._end_step(None)
         if not self._is_open:
             step_log.begin_step()
-            self._is_open, self._has_counted = True, False
+            self._is_open = True
+            self._has_counted = False
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Called after each batch of a step but the last, for which ``on_step_end`` is called."""

@@ -13,7 +13,8 @@ STAT = Path("/proc/stat")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 # The fields of /proc/stat's first line after its name are: user nice system idle iowait irq softirq
 # steal.
-BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
+BUSY_FIELDS = (0, 1, 2, 5, 6)
+STEAL_FIELD = 7
 # These fields of /proc/<pid>/stat after the command in brackets are user and system time of the
 # process.
 PROCESS_TIME_FIELDS = (11, 12)
@@ -45,7 +46,8 @@ class HostLoadMeter:
 
     def line(self) -> Optional[Dict[str, Any]]:
         """The load since the last line; None if the system has no such counters."""
-        before, after = self._before, read_counters()
+        before = self._before
+        after = read_counters()
         if before is None or after is None or after.time <= before.time:
             return None
         self._before = after

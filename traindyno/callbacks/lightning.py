@@ -32,7 +32,8 @@ class StepLogCallback(Callback):  # type: ignore[misc]
         self, samples_per_batch: Optional[int] = None, *, shared_by: Optional[int] = None
     ) -> None:
         super().__init__()
-        self._samples_per_batch, self._shared_by = samples_per_batch, shared_by
+        self._samples_per_batch = samples_per_batch
+        self._shared_by = shared_by
         self._samples = 0
         self._steps_done = 0
         self._is_open = False
@@ -46,7 +47,8 @@ class StepLogCallback(Callback):  # type: ignore[misc]
             trainer.save_checkpoint = _timed(trainer.save_checkpoint)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        self._steps_done, self._is_open = trainer.global_step, False
+        self._steps_done = trainer.global_step
+        self._is_open = False
         if step_log.is_enabled:
             step_log.begin_training(
                 trainer.global_step, getattr(trainer.train_dataloader, "batch_size", None)

@@ -57,7 +57,9 @@ class _Training:
     """
 
     def __init__(self, steps_before: int, batch: Optional[int], asked: Optional[int]) -> None:
-        self.steps_before, self.batch, self.asked = steps_before, batch, asked
+        self.steps_before = steps_before
+        self.batch = batch
+        self.asked = asked
         self.began: Optional[float] = None
         self.ended: Optional[float] = None
         self.least_samples = math.inf
@@ -201,7 +203,8 @@ class StepLogger:
             self._checksums.append(found)
             self._row_values.append(values_per_row(batch))
         if len(self._checksums) == CHECKED_BATCHES:
-            at, facts = now(), {CHECKSUMS: self._checksums, ROW_VALUES: self._row_values}
+            at = now()
+            facts = {CHECKSUMS: self._checksums, ROW_VALUES: self._row_values}
             self.add_phase(FIRST_BATCHES, at, at, {**facts, IN_BACKGROUND: True})
 
     def describe(self, facts: Dict[str, Any]) -> None:
@@ -275,11 +278,13 @@ class StepLogger:
         """A loop that tries again after a lack of memory, with fewer samples than in any step
         before, searches for its batch, as Accelerate's ``find_executable_batch_size`` does.
         """
-        lacking, training = self._lacking, self._training
+        lacking = self._lacking
+        training = self._training
         if lacking is not None and training is not None and not is_on_device(samples):
             self._lacking = None
             if samples < min(lacking, training.least_samples):
-                training.batch, training.asked = lacking, training.asked or lacking
+                training.batch = lacking
+                training.asked = training.asked or lacking
                 self.begin_training(training.steps_before, samples)
 
     def end_training(self) -> None:
@@ -454,7 +459,9 @@ class StepLogger:
             self._lacking = samples if is_lack else None
 
     def _leave_to_parent(self) -> None:
-        self.is_enabled, self._has_ended, self._recorder = False, True, None
+        self.is_enabled = False
+        self._has_ended = True
+        self._recorder = None
 
     def _name_divergence(self, steps: List[LoggedStep]) -> None:
         diverged = next(

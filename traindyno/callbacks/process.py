@@ -18,9 +18,37 @@ from traindyno.core.step_log.line import FORKED, LAUNCH_VARIABLE, SHARED_JOB_VAR
 RANK_VARIABLES = ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 WORLD_SIZE_VARIABLES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 JOB_VARIABLE = "TRAINING_JOB_NAME"
-LAUNCH, IMPORT, FORK = "launch", "import", "fork"
+LAUNCH = "launch"
+IMPORT = "import"
+FORK = "fork"
 # These fields of /proc/<pid>/stat follow the command. The start is in clock ticks since the boot.
-PARENT_FIELD, START_FIELD = 1, 19
+PARENT_FIELD = 1
+START_FIELD = 19
+PROCESS_GROUP = "process_group"  # a fact of the environment
+INDEPENDENT = "independent"
+# Modules that form a group, and how the group's size is read; none is imported here.
+SIZES = {
+    "torch.distributed": lambda torch: (
+        torch.get_world_size() if torch.is_available() and torch.is_initialized() else None
+    ),
+    "torch_xla.runtime": lambda runtime: runtime.world_size(),
+    "smdistributed.modelparallel.torch": lambda smp: smp.size(),
+    "smdistributed.dataparallel.torch.distributed": lambda smddp: smddp.get_world_size(),
+    "horovod.torch": lambda horovod: horovod.size(),
+    "mpi4py.MPI": lambda mpi: mpi.COMM_WORLD.Get_size() if mpi.Is_initialized() else None,
+}  # type: Dict[str, Callable[[Any], Optional[int]]]
+PLAIN = "torch.distributed.init_process_group() before the first step"
+LIGHTNING = (
+    'Lightning\'s Trainer(devices=int(os.environ["LOCAL_WORLD_SIZE"]), '
+    'num_nodes=int(os.environ["GROUP_WORLD_SIZE"]))'
+)
+# What makes a framework find the other processes, by the module that its script imports. Trainer
+# imports Accelerate.
+REMEDIES = {
+    "traindyno.callbacks.lightning": LIGHTNING,
+    "traindyno.callbacks.hf_trainer": "TrainingArguments(use_cpu=True) on a CPU",
+    "accelerate": "Accelerator(cpu=True) on a CPU",
+}
 
 
 class Process(NamedTuple):
@@ -62,10 +90,12 @@ def launcher_started(environment: Mapping[str, str] = os.environ) -> Optional[fl
     """
     names = [name for name in (JOB_VARIABLE, MARK_VARIABLE) if environment.get(name)]
     marks = {"{}={}".format(name, environment[name]).encode() for name in names}
-    launched, ancestor = None, os.getppid()
+    launched = None
+    ancestor = os.getppid()
     while environment.get(JOB_VARIABLE) and ancestor > 0 and marks <= set(environment_of(ancestor)):
         fields = _stat(ancestor)
-        launched, ancestor = _started(ancestor), int(fields[PARENT_FIELD]) if fields else 0
+        launched = _started(ancestor)
+        ancestor = int(fields[PARENT_FIELD]) if fields else 0
     return launched
 
 
@@ -76,7 +106,8 @@ def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
     A forked process has not done its imports itself, and their time is not its own: that phase has
     another name.
     """
-    began, launched = started(), launcher_started()
+    began = started()
+    launched = launcher_started()
     if began is not None and began <= log_began:
         if launched is not None and launched <= began:
             yield LAUNCH, launched, began
@@ -124,35 +155,6 @@ def _first(environment: Mapping[str, str], names: Tuple[str, ...], default: int)
     return next(
         (int(environment[name]) for name in names if environment.get(name, "").isdigit()), default
     )
-
-
-PROCESS_GROUP = "process_group"  # a fact of the environment
-INDEPENDENT = "independent"
-
-
-# Modules that form a group, and how the group's size is read; none is imported here.
-SIZES = {
-    "torch.distributed": lambda torch: (
-        torch.get_world_size() if torch.is_available() and torch.is_initialized() else None
-    ),
-    "torch_xla.runtime": lambda runtime: runtime.world_size(),
-    "smdistributed.modelparallel.torch": lambda smp: smp.size(),
-    "smdistributed.dataparallel.torch.distributed": lambda smddp: smddp.get_world_size(),
-    "horovod.torch": lambda horovod: horovod.size(),
-    "mpi4py.MPI": lambda mpi: mpi.COMM_WORLD.Get_size() if mpi.Is_initialized() else None,
-}  # type: Dict[str, Callable[[Any], Optional[int]]]
-PLAIN = "torch.distributed.init_process_group() before the first step"
-LIGHTNING = (
-    'Lightning\'s Trainer(devices=int(os.environ["LOCAL_WORLD_SIZE"]), '
-    'num_nodes=int(os.environ["GROUP_WORLD_SIZE"]))'
-)
-# What makes a framework find the other processes, by the module that its script imports. Trainer
-# imports Accelerate.
-REMEDIES = {
-    "traindyno.callbacks.lightning": LIGHTNING,
-    "traindyno.callbacks.hf_trainer": "TrainingArguments(use_cpu=True) on a CPU",
-    "accelerate": "Accelerator(cpu=True) on a CPU",
-}
 
 
 def find_process_group() -> Optional[Tuple[str, int]]:

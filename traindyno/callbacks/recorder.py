@@ -27,6 +27,9 @@ from traindyno.core.step_log.line import (
 
 # A log that lacks a smaller share of the steps shows their rate.
 MOST_UNLOGGED_SHARE = 0.02
+WINDOW_SECONDS = 1.0
+FLUSH_INTERVAL_SECONDS = 1.0
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class BetweenSteps:
@@ -40,7 +43,10 @@ class BetweenSteps:
 
     def __init__(self) -> None:
         self._cpu_seconds = self._wait_seconds = 0.0
-        self._is_open, self._gaps, self._written, self._ended_cpu = False, -1, 0, time.thread_time()
+        self._is_open = False
+        self._gaps = -1
+        self._written = 0
+        self._ended_cpu = time.thread_time()
         # By optimizer
         self._inside: Dict[int, int] = {}
         self._outside: Dict[int, int] = {}
@@ -71,7 +77,8 @@ class BetweenSteps:
     def forget(self) -> None:
         """A step or a phase has ended: what was done in it is logged."""
         self._since_last.clear()
-        self._is_open, self._ended_cpu = False, time.thread_time()
+        self._is_open = False
+        self._ended_cpu = time.thread_time()
 
     @property
     def is_due(self) -> bool:
@@ -96,13 +103,6 @@ class BetweenSteps:
         else:
             most = max(self._outside.values(), default=0) - self._gaps
         return most if most > max(1.0, MOST_UNLOGGED_SHARE * self._gaps) else 0
-
-
-WINDOW_SECONDS = 1.0
-FLUSH_INTERVAL_SECONDS = 1.0
-
-
-_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class StepLogFile:
@@ -169,7 +169,8 @@ class StepRecorder:
         self._clock = clock
         self._peak_memory_bytes = peak_memory_bytes
         self._observe = observe
-        self._retries, self._known_retries = retries, 0
+        self._retries = retries
+        self._known_retries = 0
         # Steps with their learning rates. Begin and end are marks of the clock; loss and samples
         # may be on the device.
         self._pending: List[Tuple[LoggedStep, Optional[float]]] = []
@@ -182,7 +183,8 @@ class StepRecorder:
 
     def mark_end(self) -> None:
         """The next step begins here."""
-        self._previous_end, self.previous_end_seconds = self._clock.mark(), now()
+        self._previous_end = self._clock.mark()
+        self.previous_end_seconds = now()
         self._between.forget()
 
     def begin_phase(self) -> None:
@@ -237,7 +239,8 @@ class StepRecorder:
         """Read the device's times and losses of all pending steps: the only place that waits for
         the device.
         """
-        pending, self._pending = self._pending, []
+        pending = self._pending
+        self._pending = []
         if pending:
             times = self._clock.resolve(
                 [mark for step, _ in pending for mark in (step.begin, step.end)]
@@ -246,7 +249,9 @@ class StepRecorder:
             peak = self._peak_memory_bytes()
             steps: List[LoggedStep] = []
             for i, (step, rate) in enumerate(pending):
-                begin, end, samples = times[2 * i], times[2 * i + 1], int(step.samples)
+                begin = times[2 * i]
+                end = times[2 * i + 1]
+                samples = int(step.samples)
                 known = LoggedStep(
                     step.step, begin, end, step.wait_seconds, samples, step.tokens, losses[i], peak
                 )
@@ -255,7 +260,8 @@ class StepRecorder:
                 self._writer.write_later(step_line(**known._asdict(), learning_rate=learning_rate))
             retries = self._retries()
             if retries > self._known_retries:
-                self._known_retries, at = retries, now()
+                self._known_retries = retries
+                at = now()
                 self._writer.write(
                     phase_line(ALLOCATOR_RETRIES, at, at, {RETRIES: retries, IN_BACKGROUND: True})
                 )

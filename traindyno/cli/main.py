@@ -39,6 +39,11 @@ REFUSED_INPUT: tuple[type[Exception], ...] = (
     ),
     *REFUSALS,
 )
+MOST_OF_FAULT = 200
+NO_ACCOUNT = (
+    "Expected an AWS account: name it with --region and --profile, or with aws configure. For the "
+    "local cloud on this machine, add --local."
+)
 
 
 class _Commands(TyperGroup):
@@ -66,12 +71,6 @@ def _visible_refusal() -> Iterator[None]:
         tell("interrupted")
         raise typer.Exit(INTERRUPTED) from None
 
-
-MOST_OF_FAULT = 200
-NO_ACCOUNT = (
-    "Expected an AWS account: name it with --region and --profile, or with aws configure. For the "
-    "local cloud on this machine, add --local."
-)
 
 commands = typer.Typer(
     cls=_Commands,

@@ -17,6 +17,8 @@ from rich.text import Text
 
 from traindyno.core.documents.problems import visible
 
+WIDTH_WITHOUT_TERMINAL = 160
+
 
 class OutputFormat(StrEnum):
     TABLE = "table"
@@ -48,7 +50,8 @@ def titled_table(title: str, *columns: str) -> Table:
     """
     table = Table(title=title, title_justify="left", pad_edge=False)
     for column in columns:
-        heading, is_number = column.removeprefix(">"), column.startswith(">")
+        heading = column.removeprefix(">")
+        is_number = column.startswith(">")
         overflow: Literal["fold", "ellipsis"] = "fold" if heading.endswith("~") else "ellipsis"
         table.add_column(
             heading.removesuffix("~"), justify="right" if is_number else "left", overflow=overflow
@@ -56,7 +59,6 @@ def titled_table(title: str, *columns: str) -> Table:
     return table
 
 
-WIDTH_WITHOUT_TERMINAL = 160
 STANDARD_OUTPUT = Terminal(
     width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH_WITHOUT_TERMINAL
 )

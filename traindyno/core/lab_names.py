@@ -23,6 +23,8 @@ OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-iso", "eusc-")
 NO_OTHER_PARTITION = (
     "a region of AWS's standard partition, such as us-east-1: labs work in no other"
 )
+# Step Functions ends an execution after it.
+EXECUTION_HOURS = 28 * 24
 
 
 class LabOutput(StrEnum):
@@ -63,7 +65,3 @@ def jobs_prefix(lab: str) -> str:
     with lab ``a-b``.
     """
     return f"{lab}--"
-
-
-# Step Functions ends an execution after it.
-EXECUTION_HOURS = 28 * 24

@@ -10,7 +10,8 @@ from traindyno.aws.new_role import as_new_role
 
 # Variables of a build: what its answer repeats of CloudFormation's request, and that it is the
 # second one.
-REQUEST, IS_SECOND = "CLOUDFORMATION_REQUEST", "IS_SECOND_BUILD"
+REQUEST = "CLOUDFORMATION_REQUEST"
+IS_SECOND = "IS_SECOND_BUILD"
 REPEATED = ("ResponseURL", "StackId", "RequestId", "LogicalResourceId", "PhysicalResourceId")
 # A new role's permissions, or the machine, may be there by then.
 SECONDS_BEFORE_SECOND = 30

@@ -55,7 +55,8 @@ def read_continued(
     suite: Suite, earlier_id: str, *, execution_id: str, services: ContinueServices
 ) -> Continued:
     """Raises SuiteRefused."""
-    bucket, row = services.bucket, services.executions.find(earlier_id)
+    bucket = services.bucket
+    row = services.executions.find(earlier_id)
     before = bucket.find_as(suite_key(earlier_id), read_stored_suite)
     if row is None or before is None:
         raise SuiteRefused([f"{earlier_id} started no job in this lab: run the suite without it"])

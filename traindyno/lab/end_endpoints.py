@@ -74,7 +74,8 @@ def sweep_endpoints(serving: Serving, *, now: float) -> tuple[int, list[Exceptio
     An endpoint that can't be read or ended does not keep the others; endpoints that lack the lab's
     tag are left alone.
     """
-    removed, errors = 0, list[Exception]()
+    removed = 0
+    errors = list[Exception]()
     try:
         # In this order: `deploy` writes the record before it creates the endpoint.
         states = {state.name: state for state in serving.endpoints.list_named(serving.lab)}

@@ -35,7 +35,8 @@ def judge_suite(
 
 def judgement_of(report: Report) -> Judgement:
     """Of the execution's own runs; one that continues another has that one's results too."""
-    verdict, execution_id = report.verdict, report.execution_id
+    verdict = report.verdict
+    execution_id = report.execution_id
     return Judgement(
         finding=verdict.finding.value,
         headline=describe_verdict(verdict).headline,

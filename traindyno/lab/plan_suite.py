@@ -93,7 +93,8 @@ def plan_execution(
     """Raises SuiteInvalid or SuiteRefused with all problems."""
     given, earlier_id = split_input(document)
     suite = parse_suite(given)
-    cells, continued = expand_cells(suite), None
+    cells = expand_cells(suite)
+    continued = None
     if earlier_id is not None:
         continued = read_continued(suite, earlier_id, execution_id=execution_id, services=services)
         row = continued.row
@@ -206,7 +207,8 @@ def _store(
     """Suite, plan and code in S3, and results that count on; the execution's row; its entry in the
     index of works.
     """
-    bucket, execution_id = services.bucket, plan.execution_id
+    bucket = services.bucket
+    execution_id = plan.execution_id
     bucket.write_json(suite_key(execution_id), stored_suite(suite))
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     code = str(settings.source_s3_uri)

@@ -51,7 +51,8 @@ def record_preparation(
 
     The tokens are marked as ready before the result is written. Safe to repeat.
     """
-    execution_id, name = preparation.execution_id, preparation.preparation_id
+    execution_id = preparation.execution_id
+    name = preparation.preparation_id
     known = services.preparations.read(execution_id, name)
     if known.is_over:
         return

@@ -73,7 +73,8 @@ def sweep(
     random.Random(now).shuffle(rows)
     # One listing shows which of them still run, for any number of jobs.
     ages = services.jobs.working(jobs_prefix(lab), now=now) if rows else {}
-    stopped, failures = 0, Failures()
+    stopped = 0
+    failures = Failures()
     for name in dict.fromkeys(row.owner.execution_id for row in rows):
         own = [row for row in rows if row.owner.execution_id == name]
         with failures.kept(execution=name):
@@ -126,7 +127,8 @@ def stop_overruns(
     jobs that still run. Only jobs old enough to have used up their reservation are described. A job
     that uploads holds what the others leave. Raises the first error after each job was tried.
     """
-    stopped, failures = 0, Failures()
+    stopped = 0
+    failures = Failures()
     ending: list[tuple[AttemptRow, float]] = []
     for row in rows:
         age_seconds = ages.get(row.job_name)

@@ -38,6 +38,12 @@ from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.owners import OwnerRow, RunRows, SharedJobRows
 from traindyno.store.results_bucket import ResultsBucket
 
+OUTCOME_OF_ERROR = {
+    "States.Timeout": Outcome.TIMED_OUT,
+    **{error.__name__: outcome for error, outcome in LAST_OUTCOMES.items()},
+}
+NOTHING_LOGGED = "the job completed without logging a step; wrap each step with traindyno.callbacks"
+
 
 class AttemptRecords(Protocol):
     attempts: AttemptRows
@@ -104,13 +110,6 @@ def read_log_tail(
     )
 
 
-OUTCOME_OF_ERROR = {
-    "States.Timeout": Outcome.TIMED_OUT,
-    **{error.__name__: outcome for error, outcome in LAST_OUTCOMES.items()},
-}
-NOTHING_LOGGED = "the job completed without logging a step; wrap each step with traindyno.callbacks"
-
-
 class RecordRunServices(AttemptRecords, Protocol):
     """``bucket`` holds the suite and the result, too."""
 
@@ -164,7 +163,9 @@ def record_runs(
     an error at the end, or RunsLeft when the time is over.
     """
     execution = services.executions.find(owner.execution_id)
-    runs, recorded, failures = [*runs_of(owner)], list[RunResult](), Failures()
+    runs = [*runs_of(owner)]
+    recorded = list[RunResult]()
+    failures = Failures()
     left_behind: tuple[Sequence[Attempt], SharedRuns | None] | None = None
     suite = services.bucket.read_fixed(suite_key(owner.execution_id), read_stored_suite)
     if isinstance(owner, Job) and (again := runs_again(owner, suite)):
@@ -213,7 +214,8 @@ def _record_run(
     final: FinalOutcome | None,
     services: RecordRunServices,
 ) -> RunResult:
-    last, host = attempts[-1] if attempts else None, None
+    last = attempts[-1] if attempts else None
+    host = None
     if shared is not None:
         attempts = shared.attempts_of(run.run_id, attempts)
         last = shared.deciding(run.run_id, attempts)

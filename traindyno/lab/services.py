@@ -43,7 +43,8 @@ class LabServices:
     """
 
     def __init__(self, *, table: Table, bucket: ResultsBucket) -> None:
-        self._table, self.bucket = table, bucket
+        self._table = table
+        self.bucket = bucket
 
     executions: "ExecutionRows" = opened("store.executions.ExecutionRows")
     runs: "RunRows" = opened("store.owners.RunRows")

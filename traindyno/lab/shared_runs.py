@@ -97,7 +97,8 @@ def shared_runs_of(row: AttemptRow, bucket: ResultsBucket) -> SharedRuns | None:
     """None if the attempt's job carries no other run."""
     if not isinstance(row.owner, Job):
         return None
-    job, prefix = row.owner, checkpoints_prefix(row.owner.execution_id, row.owner.job_id)
+    job = row.owner
+    prefix = checkpoints_prefix(row.owner.execution_id, row.owner.job_id)
     sizes = {key.removeprefix(prefix): size for key, size in bucket.list_sizes(prefix)}
     contents = read_shared_job_files(prefix, sizes, bucket)
     return SharedRuns(job=job, host_count=row.instance_count, contents=contents, sizes=sizes)

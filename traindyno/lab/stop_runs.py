@@ -81,7 +81,8 @@ def stop_jobs(
 
     Raises the first error after each job was tried.
     """
-    stopped, failures = 0, Failures()
+    stopped = 0
+    failures = Failures()
     for row in services.attempts.list_open(execution_id):
         if not pace.may_go_on():
             break

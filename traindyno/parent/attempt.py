@@ -19,6 +19,7 @@ from traindyno.parent.peers import Peers
 
 # A file that is older was not written for this job.
 LONGEST_DOWNLOAD_SECONDS = 3600.0
+EXIT_CODE = 128 + signal.SIGTERM
 
 
 class TimeLeft:
@@ -66,9 +67,6 @@ def job_began_at(host: Host) -> float:
     return min(
         [started, *(moment for moment in written if moment > started - LONGEST_DOWNLOAD_SECONDS)]
     )
-
-
-EXIT_CODE = 128 + signal.SIGTERM
 
 
 class StopSignal:

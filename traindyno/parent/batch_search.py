@@ -32,7 +32,9 @@ from traindyno.parent.throw_away import ThrownAway, throw_away
 PROBE_ID = "{}-batch-{}"
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 MEMORY_SIGNS = (OUT_OF_MEMORY, "outofmemoryerror", "memoryerror", *OUT_OF_MEMORY_SIGNS)
-UNKNOWN, FITS, TOO_LARGE = "unknown", "fits", "too large"
+UNKNOWN = "unknown"
+FITS = "fits"
+TOO_LARGE = "too large"
 
 Finding = Dict[str, Any]
 
@@ -87,7 +89,8 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
 def with_batch(run: RunOrder, batch: int) -> RunOrder:
     """A script has its batch among its arguments too."""
     assert run.batch is not None
-    path, arguments = run.batch.path, list(run.arguments)
+    path = run.batch.path
+    arguments = list(run.arguments)
     for place, text in enumerate(arguments[:-1]):
         if len(path) == 1 and text in ("--" + path[0], "-" + path[0]):
             arguments[place + 1] = str(batch)
@@ -96,7 +99,8 @@ def with_batch(run: RunOrder, batch: int) -> RunOrder:
 
 
 def _with_value(values: Dict[str, Any], path: Sequence[str], value: Any) -> Dict[str, Any]:
-    name, rest = path[0], path[1:]
+    name = path[0]
+    rest = path[1:]
     return {**values, name: _with_value(values[name], rest, value) if rest else value}
 
 
@@ -129,7 +133,8 @@ def _agreed_end(run: RunOrder, attempt: JobAttempt, found: Optional[ThrownAway])
     """A host on which the memory was too small says so: the others see only that a process
     elsewhere ended. Without one, the first host decides.
     """
-    peers, key = attempt.peers, "{}/too-large".format(run.run_id)
+    peers = attempt.peers
+    key = "{}/too-large".format(run.run_id)
     if found is not None and _is_too_large(found.ended):
         peers.say(key, TOO_LARGE)
     peers.barrier("{}/over-or-too-large".format(run.run_id))

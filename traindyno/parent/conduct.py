@@ -53,6 +53,8 @@ LOOK_AGAIN_SECONDS = 0.5
 # What a built-in task is asked to do between two steps, or after the last one
 PAUSES = ("evaluate", "evaluate_every_steps", "checkpoint_every_steps", "save_model", "probes")
 Judge = Callable[[], Optional[EndVerdict]]
+BEGIN = "begin"
+SKIP = "skip"
 
 
 class Completed(NamedTuple):
@@ -70,7 +72,9 @@ class QuietClock:
     """For how long a run has logged no step after its warm-up, by this host's clock."""
 
     def __init__(self) -> None:
-        self._steps, self._since, self.longest_seconds = 0, time.monotonic(), 0.0
+        self._steps = 0
+        self._since = time.monotonic()
+        self.longest_seconds = 0.0
 
     def seconds(self, steps: int) -> float:
         now = time.monotonic()
@@ -78,7 +82,8 @@ class QuietClock:
         self.longest_seconds = max(self.longest_seconds, quiet)
         if steps == self._steps:
             return quiet
-        self._steps, self._since = steps, now
+        self._steps = steps
+        self._since = now
         return 0.0
 
 
@@ -91,7 +96,8 @@ class Race:
         runs: Sequence[RunOrder],
         earlier: Mapping[str, List[Dict[str, Any]]],
     ) -> None:
-        self._host, self._count = attempt.host, attempt.peers.count
+        self._host = attempt.host
+        self._count = attempt.peers.count
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
         self._scatter = run_scatter(
             attempt.job.instance_type,
@@ -201,15 +207,13 @@ def _pace(run: Completed, reference: StepsSoFar) -> Optional[Pace]:
     """In samples with as much work as those of ``reference``; None if its work is counted
     otherwise.
     """
-    own, others = work_per_sample(run.steps), work_per_sample(reference)
+    own = work_per_sample(run.steps)
+    others = work_per_sample(reference)
     if not (are_alike(run.steps, reference) and own and others):
         return None
     startup = max(run.steps.begin - run.began_at, 0.0)
     pace = pace_of(run.steps.seconds, run.steps.samples * own / others, startup)
     return pace and pace._replace(longest_seconds=max(pace.longest_seconds, run.quiet_seconds))
-
-
-BEGIN, SKIP = "begin", "skip"
 
 
 class Conductor:
@@ -236,7 +240,8 @@ class Conductor:
         warm_up(self._attempt, self._ended_earlier)
         for run in self._attempt.job.runs:
             self._carry(run)
-        again, said = self._attempt.job.again if self.left_because is None else (), "[]"
+        again = self._attempt.job.again if self.left_because is None else ()
+        said = "[]"
         for number, (first, run) in enumerate(again):
             done, place = divmod(number, len(self._attempt.job.runs))
             if place == 0:
@@ -253,10 +258,8 @@ class Conductor:
     def _carry(self, run: RunOrder) -> None:
         attempt = self._attempt
         what = attempt.peers.first_says("{}/what".format(run.run_id), lambda: self._what(run))
-        output, searched = (
-            RunOutput(attempt.host.log(run.run_id), run.run_id),
-            Searched(run, None, 0, has_probed=False),
-        )
+        output = RunOutput(attempt.host.log(run.run_id), run.run_id)
+        searched = Searched(run, None, 0, has_probed=False)
         if what == BEGIN:
             searched = find_batch(run, attempt)
             run = searched.run
@@ -293,7 +296,8 @@ class Conductor:
         self, run: RunOrder, output: RunOutput, *, is_forked: bool, searched: Searched
     ) -> None:
         attempt = self._attempt
-        began_at, began = time.time(), time.monotonic()
+        began_at = time.time()
+        began = time.monotonic()
         self._begun += 1
         forget_end(attempt.host, run.run_id)
         self._write(RUN_BEGAN, run_id=run.run_id, place=self._begun)
@@ -335,7 +339,8 @@ class Conductor:
         batch: Optional[Finding] = None,
     ) -> None:
         """The checkpoints go last: no attempt needs them once all hosts have written the end."""
-        attempt, verdict = self._attempt, ended.verdict
+        attempt = self._attempt
+        verdict = ended.verdict
         end = {
             "reason": verdict.reason,
             "exit_code": verdict.exit_code,

@@ -11,6 +11,7 @@ from traindyno.parent.host import Host
 
 # Nothing that its processes could still write is wanted.
 ENDED_AT_ONCE = (OUTPACED, THROWN_AWAY)
+BLOCK_BYTES = 2**20
 
 
 class EndVerdict(NamedTuple):
@@ -57,9 +58,6 @@ def of_status(status: int, host: str) -> EndVerdict:
     if status < 0:
         return EndVerdict(reason=EXITED, signal=-status, host=host)
     return EndVerdict(reason=EXITED, exit_code=status, host=host)
-
-
-BLOCK_BYTES = 2**20
 
 
 def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> Optional[str]:

@@ -14,6 +14,18 @@ from traindyno.core.jobs.journal_format import MARK_VARIABLE, TORCHRUN
 from traindyno.parent.launch import Child, Setting, Start, end_with_this_process, start_processes
 from traindyno.parent.process_tree import children
 
+FORKING_PROGRAM = "traindyno_ranks.py"
+READY = "ready"
+LOOK_AGAIN_SECONDS = 0.05
+TRAINING_PROGRAM = "traindyno_train.py"
+# What the programs read when they use it. Libraries read other variables when they are imported.
+READ_LATE = ("SM_", "TRAINDYNO_", "MASTER_")
+# Other accelerators' libraries may touch the device when they are imported.
+NOT_FORKED = ("ml.trn", "ml.inf")
+# Each holds its imports in memory.
+MOST_SOURCES = 3
+Key = Tuple[Tuple[str, str], ...]
+
 
 def order_of(start: Start) -> Dict[str, object]:
     """``ranks``: the variables of each; none for a run of one process that has no launcher."""
@@ -40,7 +52,9 @@ def process_environment(setting: Setting) -> Dict[str, str]:
 
 def ranks_of(start: Start) -> List[Dict[str, str]]:
     """What torchrun sets for each process of this host."""
-    run, environment, meeting = start.setting.run, start.setting.environment, start.meeting
+    run = start.setting.run
+    environment = start.setting.environment
+    meeting = start.meeting
     if run.launcher != TORCHRUN:
         return []
     local_size = run.processes_per_host
@@ -64,11 +78,6 @@ def ranks_of(start: Start) -> List[Dict[str, str]]:
         rank = str(meeting.rank * local_size + local_rank)
         ranks.append({**of_all, "LOCAL_RANK": str(local_rank), "RANK": rank, "ROLE_RANK": rank})
     return ranks
-
-
-FORKING_PROGRAM = "traindyno_ranks.py"
-READY = "ready"
-LOOK_AGAIN_SECONDS = 0.05
 
 
 class Source:
@@ -144,21 +153,12 @@ class Source:
         return self._process.wait() or 1
 
 
-TRAINING_PROGRAM = "traindyno_train.py"
-# What the programs read when they use it. Libraries read other variables when they are imported.
-READ_LATE = ("SM_", "TRAINDYNO_", "MASTER_")
-# Other accelerators' libraries may touch the device when they are imported.
-NOT_FORKED = ("ml.trn", "ml.inf")
-# Each holds its imports in memory.
-MOST_SOURCES = 3
-Key = Tuple[Tuple[str, str], ...]
-
-
 class ForkedChild(Child):
     """A run that was ordered from a source, whose answers it reads without blocking."""
 
     def __init__(self, source: Source, number: str) -> None:
-        self._source, self._number = source, number
+        self._source = source
+        self._number = number
         self._status: Optional[int] = None
 
     @property

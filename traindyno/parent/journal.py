@@ -95,7 +95,8 @@ def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe
 
 
 def _probe_of(line: Dict[str, Any], run_id: str) -> Optional[Probe]:
-    batch, fits = line.get("batch"), line.get("fits")
+    batch = line.get("batch")
+    fits = line.get("fits")
     is_probe = (line.get("event"), line.get("run_id")) == (PROBED, run_id)
     if not (is_probe and isinstance(batch, int) and isinstance(fits, bool)):
         return None

@@ -79,7 +79,8 @@ def start_processes(start: Start) -> Child:
 
 def command(start: Start) -> List[str]:
     setting = start.setting
-    program, arguments = setting.program, list(start.arguments)
+    program = setting.program
+    arguments = list(start.arguments)
     if setting.run.launcher != TORCHRUN:
         if Path("setup.py").exists():
             return [sys.executable, "-m", program.replace(".py", ""), *arguments]

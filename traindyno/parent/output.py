@@ -7,7 +7,8 @@ from pathlib import Path
 from traindyno.core.jobs.journal_format import ERROR, INSTEAD_OF_ERROR, RUN_LINE
 
 SHOWN_BYTES = 2**18
-MOST_BYTES, KEPT_BYTES = 16 * 2**20, 4 * 2**20
+MOST_BYTES = 16 * 2**20
+KEPT_BYTES = 4 * 2**20
 LAST_BYTES = 3000
 READ_BYTES = 2**16
 
@@ -71,7 +72,8 @@ class RunOutput:
         lines = (self._rest + block).split(b"\n")
         self._rest = lines.pop()
         if len(self._rest) > READ_BYTES:
-            lines, self._rest = [*lines, self._rest], b""
+            lines = [*lines, self._rest]
+            self._rest = b""
         for line in lines:
             self._print(self._prefix + line)
             if self._shown >= SHOWN_BYTES:

@@ -12,6 +12,9 @@ JOIN_SECONDS = 900.0
 LOOK_AGAIN_SECONDS = 0.05
 BEAT_SECONDS = 1.0
 GOODBYE_SECONDS = 10.0
+# Beside 7777, which the toolkit names to scripts
+PORT = 7776
+LOOPBACK = "127.0.0.1"
 
 
 class PeerLost(Exception):
@@ -21,7 +24,8 @@ class PeerLost(Exception):
 class Peers:
     """A job of one host: nobody to wait for."""
 
-    rank, count = 0, 1
+    rank = 0
+    count = 1
 
     def __init__(self) -> None:
         self._words: Dict[str, str] = {}
@@ -70,8 +74,10 @@ class StorePeers(Peers):
 
     def __init__(self, rank: int, count: int, store: Any, lease_seconds: float) -> None:
         super().__init__()
-        self.rank, self.count = rank, count
-        self._store, self._lease_seconds = store, lease_seconds
+        self.rank = rank
+        self.count = count
+        self._store = store
+        self._lease_seconds = lease_seconds
         self._seen: List[Tuple[int, float]] = [(-1, time.monotonic())] * count
         self._next_beat = 0.0
 
@@ -128,14 +134,10 @@ class StorePeers(Peers):
         return str(word.decode() if isinstance(word, bytes) else word)
 
 
-# Beside 7777, which the toolkit names to scripts
-PORT = 7776
-LOOPBACK = "127.0.0.1"
-
-
 def meet(host: Host, lease_seconds: float) -> Peers:
     """Waits until all hosts are there."""
-    count, address = len(host.hosts), master_address(host)
+    count = len(host.hosts)
+    address = master_address(host)
     if count == 1:
         return Peers()
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # noqa: PLC0415 -- one host does without it

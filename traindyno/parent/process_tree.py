@@ -12,7 +12,8 @@ from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional
 
 from traindyno.callbacks.process import environment_of
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 LOOK_AGAIN_SECONDS = 0.05
 UNKILLABLE_SECONDS = 60.0  # a process that waits for a device in the kernel ends later, or never
 NOBODY: FrozenSet[int] = frozenset()
@@ -33,7 +34,8 @@ def descendants(kept: FrozenSet[int] = NOBODY) -> Set[int]:
     children: Dict[int, List[Tuple[int, str]]] = {}
     for process_id, parent, state in _process_table():
         children.setdefault(parent, []).append((process_id, state))
-    found, waiting = set(), [os.getpid()]
+    found = set()
+    waiting = [os.getpid()]
     while waiting:
         for process_id, state in children.get(waiting.pop(), ()):
             waiting.append(process_id)

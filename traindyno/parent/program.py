@@ -35,6 +35,8 @@ from traindyno.parent.output import say
 from traindyno.parent.peers import PeerLost, meet
 from traindyno.parent.process_tree import adopt_orphans, end_with_parent, kill_all, marked, send
 
+FAILED = 1
+
 
 def under_guard(work: Callable[[], int]) -> int:
     """The exit code of ``work``, which runs in a child of this process.
@@ -76,9 +78,6 @@ def _work(work: Callable[[], int]) -> None:
             except (OSError, ValueError):
                 continue
         os._exit(code)
-
-
-FAILED = 1
 
 
 def main() -> None:

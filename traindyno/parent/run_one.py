@@ -22,13 +22,22 @@ from traindyno.parent.run_environment import arguments_of, run_environment
 
 # Longer than PyTorch's import takes from a cold disk
 LONGEST_IMPORT_SECONDS = 300.0
-FORK, FRESH = "fork", "fresh"
+FORK = "fork"
+FRESH = "fresh"
+POLL_SECONDS = 0.1
+SHOW_SECONDS = 1.0
+# Workers of data loaders end by themselves after their process.
+SETTLE_SECONDS = 1.0
+LONGEST_FAILURE = 4000
+# A process that ended by SIGTERM may have got it before the parent.
+ENDED_BY_STOP = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 
 def made_ready(run: RunOrder, attempt: JobAttempt, output: RunOutput) -> str:
     """How all hosts begin the run, or what keeps one of them from it. Raises PeerLost."""
     peers = attempt.peers
-    can_fork, is_busy = make_ready(run, attempt, output), is_device_busy(attempt)
+    can_fork = make_ready(run, attempt, output)
+    is_busy = is_device_busy(attempt)
     found = {STOPPED: attempt.stop.is_made, DEVICE_BUSY: is_busy, FRESH: not can_fork}
     keys = {word: "{}/{}".format(run.run_id, word) for word in found}
     for word in (word for word, holds in found.items() if holds):
@@ -68,15 +77,6 @@ def make_setting(run: RunOrder, attempt: JobAttempt, descriptor: int) -> Setting
     return Setting(run=run, program=attempt.job.program, environment=environment, output=descriptor)
 
 
-POLL_SECONDS = 0.1
-SHOW_SECONDS = 1.0
-# Workers of data loaders end by themselves after their process.
-SETTLE_SECONDS = 1.0
-LONGEST_FAILURE = 4000
-# A process that ended by SIGTERM may have got it before the parent.
-ENDED_BY_STOP = (-signal.SIGTERM, 128 + signal.SIGTERM)
-
-
 class Ended(NamedTuple):
     """What this host knows of a run's end. ``leftovers``: of processes and shared memory."""
 
@@ -108,7 +108,8 @@ class Turn(NamedTuple):
 
 def run_one(run: RunOrder, attempt: JobAttempt, output: RunOutput, turn: Turn) -> Ended:
     """Raises PeerLost."""
-    shared_before, kills_before = shared_memory(attempt.host.shared_memory), count_oom_kills()
+    shared_before = shared_memory(attempt.host.shared_memory)
+    kills_before = count_oom_kills()
     try:
         child, problem = _start(run, attempt, output, turn)
         verdict = _watch(run, attempt, child, output, turn)
@@ -132,7 +133,8 @@ def _start(
 ) -> Tuple[Optional[Child], Optional[str]]:
     """The child, or why there is none."""
     host = attempt.host
-    peers, name = attempt.peers, "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
+    peers = attempt.peers
+    name = "{}-{}-{}".format(host.job_name, run.run_id, attempt.number)
     # The first host announces a port of its own, before anything can fail: the other hosts wait for
     # it.
     port = int(peers.first_says("{}/port".format(run.run_id), lambda: str(free_port(host))))
@@ -164,12 +166,10 @@ def _watch(
     run: RunOrder, attempt: JobAttempt, child: Optional[Child], output: RunOutput, turn: Turn
 ) -> EndVerdict:
     """The first verdict of any host."""
-    peers, key, show_at, is_first = (
-        attempt.peers,
-        "{}/verdict".format(run.run_id),
-        0.0,
-        turn.has_job_for_itself,
-    )
+    peers = attempt.peers
+    key = "{}/verdict".format(run.run_id)
+    show_at = 0.0
+    is_first = turn.has_job_for_itself
     while True:
         peers.beat()
         verdict = _own_verdict(run, attempt, child) or attempt.time_left.verdict(
@@ -209,7 +209,8 @@ def _own_verdict(
 
 def _end(child: Optional[Child], attempt: JobAttempt, verdict: EndVerdict) -> int:
     """Ends what came from the run. Returns how many processes were left by themselves."""
-    kept, beat = attempt.launcher.kept, attempt.peers.beat
+    kept = attempt.launcher.kept
+    beat = attempt.peers.beat
     if verdict.is_at_once:
         kill_all(kept, beat)
     if child is not None and child.poll() is None:

@@ -116,7 +116,9 @@ class RunLogs:
     """
 
     def __init__(self, folder: Path, hosts: int, earlier: FrozenSet[Path] = frozenset()) -> None:
-        self._folder, self._hosts, self._earlier = folder, hosts, earlier
+        self._folder = folder
+        self._hosts = hosts
+        self._earlier = earlier
         self._logs: Dict[Path, GrowingLog] = {}
 
     def read_new(self) -> None:
@@ -170,7 +172,8 @@ class RunLogs:
         None before the first, while the log of a process is missing, where a process trains in
         steps that it does not log, and where several count the same batches.
         """
-        logs, count = self._newest(), self.step_count
+        logs = self._newest()
+        count = self.step_count
         if not count or any(log.processes is None or log.lacks_steps for log in logs):
             return None
         if len(logs) * self._hosts < max(log.processes or 0 for log in logs):

@@ -17,6 +17,9 @@ from traindyno.parent.output import RunOutput
 from traindyno.parent.run_one import FORK, FRESH, Ended, Turn, made_ready, run_one
 from traindyno.parent.step_times import RunLogs
 
+RUN_ID = "warm-up"
+NO_RUN = "-"
+
 
 class ThrownAway(NamedTuple):
     """``logs`` have the steps of this host's processes."""
@@ -31,7 +34,8 @@ def throw_away(run: RunOrder, attempt: JobAttempt, steps: int) -> Optional[Throw
 
     ``run``: with an id of its own, which no run of the job has.
     """
-    host, run_id = attempt.host, run.run_id
+    host = attempt.host
+    run_id = run.run_id
     output = RunOutput(host.log(run_id), run_id)
     how = made_ready(run, attempt, output)
     if how not in (FORK, FRESH):
@@ -56,16 +60,13 @@ def throw_away(run: RunOrder, attempt: JobAttempt, steps: int) -> Optional[Throw
     return ThrownAway(ended, logs, time.monotonic() - began)
 
 
-RUN_ID = "warm-up"
-NO_RUN = "-"
-
-
 def warm_up(attempt: JobAttempt, ended: Container[str]) -> None:
     """Nothing, unless the document asks for it. ``ended``: runs of earlier attempts.
 
     Raises PeerLost.
     """
-    peers, key = attempt.peers, "{}/what".format(RUN_ID)
+    peers = attempt.peers
+    key = "{}/what".format(RUN_ID)
     if not attempt.job.warm_up_steps:
         return
     if peers.rank == 0:  # the other hosts may have other copies of the files

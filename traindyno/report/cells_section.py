@@ -33,6 +33,13 @@ BATCHES_CAPTION = (
     "measured. A probe that does not fit ran out of memory, or two jobs died in it. No margin: "
     "CUDA's allocator freed its cache and tried again."
 )
+CAPTION = (
+    "For the whole workload, projected from each trial: overhead once, then all time after the "
+    "warm-up at its rate, with the cell's own failures and the expected interruptions. Time is "
+    "wall clock, from the job's creation to its end. All means are of one model (cell, place in "
+    "the job, block, hosts), so that table, order and ratios agree. The recommended cell's "
+    "intervals are corrected for its selection as the best."
+)
 
 
 def draw_batches(report: Report) -> Markup | None:
@@ -60,7 +67,9 @@ def _is_measured(result: RunResult) -> bool:
 
 def _note(result: RunResult) -> str | None:
     """What the search leaves open, and that it found none."""
-    label, finding, batch = result.run.cell.label, result.batch_finding, batch_of_cell([result])
+    label = result.run.cell.label
+    finding = result.batch_finding
+    batch = batch_of_cell([result])
     if finding is None or batch is None:
         return None
     if batch == NONE_FITS:
@@ -86,15 +95,6 @@ def _rows(result: RunResult) -> list[list[str | None]]:
         ]
         for probe in sorted(finding.probes, key=lambda each: each.batch)
     ]
-
-
-CAPTION = (
-    "For the whole workload, projected from each trial: overhead once, then all time after the "
-    "warm-up at its rate, with the cell's own failures and the expected interruptions. Time is "
-    "wall clock, from the job's creation to its end. All means are of one model (cell, place in "
-    "the job, block, hosts), so that table, order and ratios agree. The recommended cell's "
-    "intervals are corrected for its selection as the best."
-)
 
 
 def draw_cells(verdict: Verdict) -> Markup:

@@ -17,7 +17,8 @@ from traindyno.report.charts.line_chart import Line, Point, draw_lines
 from traindyno.report.charts.plot import Unit, seconds_unit
 from traindyno.report.markup import Markup, PlotData, download_csv, element
 
-MOST_CELLS, MOST_TRIALS = 8, 3
+MOST_CELLS = 8
+MOST_TRIALS = 3
 Curve = tuple[LearningPoint, ...]
 # A cell's id and label, and the curves of its first trials.
 CellCurves = tuple[str, str, Sequence[Curve]]

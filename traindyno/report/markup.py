@@ -19,16 +19,16 @@ from traindyno.core.documents.places import spreadsheet_text
 from traindyno.core.documents.problems import visible
 from traindyno.core.statistics.estimates import Estimate
 
+EMPTY_ELEMENTS = frozenset(
+    {"meta", "br", "col", "rect", "line", "path", "circle", "polygon", "input", "wbr"}
+)
+MOST_ROWS = 1000
+
 
 class Markup(str):
     """Text that is already escaped."""
 
     __slots__ = ()
-
-
-EMPTY_ELEMENTS = frozenset(
-    {"meta", "br", "col", "rect", "line", "path", "circle", "polygon", "input", "wbr"}
-)
 
 
 def element(name: str, /, *children: str | int | None, **attributes: str | float | None) -> Markup:
@@ -51,9 +51,6 @@ def join(*children: str | int | None) -> Markup:
 
 def _text(child: str | int) -> str:
     return child if isinstance(child, Markup) else escape(visible(str(child)), quote=False)
-
-
-MOST_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ LINE_COLUMNS = columns(
     *("Job", "Instance", "Ended as", "# Billable s", "# Instances", "# Price per hour", "# Cost")
 )
 PHASE_COLUMNS = columns("Phase", "# Time, all jobs", "# Cost")
+LARGEST_PLAIN_BYTES = 2**18
 
 
 def draw_receipt(report: Report) -> Markup:
@@ -73,7 +74,8 @@ def draw_receipt(report: Report) -> Markup:
 
 
 def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
-    price, cost = line.usd_per_instance_hour, UNKNOWN if line.usd is None else usd_text(line.usd)
+    price = line.usd_per_instance_hour
+    cost = UNKNOWN if line.usd is None else usd_text(line.usd)
     if line.exact_usd is not None and receipt.is_small:
         cost = exact_usd_text(line.exact_usd)  # most lines would be zero cents
     name = f"{line.job_name} ({line.label})" if line.label == LABEL else line.job_name
@@ -130,7 +132,8 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield from report.facts.items()
     prices = set()
     for each in report.results:
-        price, instance = each.price, each.run.cell.settings.instance
+        price = each.price
+        instance = each.run.cell.settings.instance
         known = ", ".join(filter(None, (price.purchase, price.region, price.date, price.source)))
         prices.add(
             f"{instance}: {usd_text(price.usd_per_instance_hour)} per "
@@ -168,9 +171,6 @@ def _cell_rows(report: Report, cell: Cell) -> Iterator[list[str | None]]:
     }
     for name, values in {**facts, **({"image": images} if images else {})}.items():
         yield [cell.label, name, "; ".join(sorted(values))]
-
-
-LARGEST_PLAIN_BYTES = 2**18
 
 
 def draw_raw_data(report: Report) -> Markup:

@@ -23,9 +23,16 @@ from traindyno.report.charts.plot import (
 )
 from traindyno.report.markup import Markup, PlotData, download_csv, element
 
-WIDTH, HEIGHT = 500, 190
-LEFT, RIGHT, TOP, BOTTOM = 62, 10, 12, 30
+WIDTH = 500
+HEIGHT = 190
+LEFT = 62
+RIGHT = 10
+TOP = 12
+BOTTOM = 30
 CEILING_MEDIANS = 3.0
+MOST_CELLS = 12
+MOST_TRIALS = 8
+CellResults = tuple[str, list[RunResult]]
 
 
 def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Markup:
@@ -42,11 +49,9 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
     up = make_scale(0.0, ceiling, begin=HEIGHT - BOTTOM, end=TOP, unit=seconds_unit(ceiling))
     lines = []
     for index, (_, run) in enumerate(runs):
-        first_step, stride, seconds = (
-            run.timeline.first_step,
-            run.timeline.stride,
-            run.timeline.seconds,
-        )
+        first_step = run.timeline.first_step
+        stride = run.timeline.stride
+        seconds = run.timeline.seconds
         points = [
             (across(first_step + stride * (position + 0.5)), up(min(each, ceiling)))
             for position, each in enumerate(seconds)
@@ -89,7 +94,8 @@ def _ceiling(runs: Sequence[MeasuredRun]) -> float:
 def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Markup]:
     """The trials' longest warm-up, shaded."""
     run = max((run for _, run in runs), key=lambda run: run.steady_state.warmup_steps)
-    begin, end = across(across.low), across(run.timeline.first_step + run.steady_state.warmup_steps)
+    begin = across(across.low)
+    end = across(run.timeline.first_step + run.steady_state.warmup_steps)
     if end <= begin:
         return []
     return [
@@ -102,11 +108,6 @@ def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Mark
             height=HEIGHT - TOP - BOTTOM,
         )
     ]
-
-
-MOST_CELLS, MOST_TRIALS = 12, 8
-
-CellResults = tuple[str, list[RunResult]]
 
 
 def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]]) -> Markup | None:
@@ -136,7 +137,8 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
     added = [part for draw in more if (part := draw(report))]
     if not known and not drawn and not added:
         return None
-    title, phases = "Mean time of a run by phase", None
+    title = "Mean time of a run by phase"
+    phases = None
     if known:
         rows = [(label, name, seconds) for label, means in known for name, seconds in means.items()]
         data = PlotData(name="phases", header=("cell", "phase", "seconds"), rows=rows)

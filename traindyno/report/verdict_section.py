@@ -35,7 +35,8 @@ def draw_verdict(verdict: Verdict) -> Markup:
 def _list(heading: str, items: Sequence[str]) -> Markup | None:
     if not items:
         return None
-    first, rest = items[:MOST_ITEMS], items[MOST_ITEMS:]
+    first = items[:MOST_ITEMS]
+    rest = items[MOST_ITEMS:]
     return join(
         element("h3", heading),
         element("ul", *(element("li", item) for item in first)),
@@ -61,10 +62,8 @@ def draw_confounds(report: Report) -> Markup | None:
 
 
 def _draw(verdict: Verdict, confound: Confound) -> Markup:
-    first, second = (
-        verdict.row(confound.first_cell_id).label,
-        verdict.row(confound.second_cell_id).label,
-    )
+    first = verdict.row(confound.first_cell_id).label
+    second = verdict.row(confound.second_cell_id).label
     table = draw_table(
         [Column(heading="Differs in"), Column(heading=first), Column(heading=second)],
         [

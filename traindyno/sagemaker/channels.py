@@ -50,7 +50,8 @@ def preparation_channels(preparation: DataPreparation, workload: Workload) -> li
     beginning, and not to its end if the runs need less; of the model the configuration, the
     tokenizer's files and the headers of the weights are read.
     """
-    dataset, tokenizer = _path(workload.dataset), _path(workload.tokenizer)
+    dataset = _path(workload.dataset)
+    tokenizer = _path(workload.tokenizer)
     if preparation.stages_model:
         dataset = tokenizer = None
     channels = [channel(TRAIN_CHANNEL, dataset, InputMode.FAST_FILE)] if is_s3_uri(dataset) else []

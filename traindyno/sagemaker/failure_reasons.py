@@ -38,6 +38,70 @@ ENDS = {
     DEVICE_BUSY: (Outcome.INTERNAL_ERROR, BUSY_TEXT),
     EQUAL_BATCHES: (Outcome.USER_CODE_ERROR, f"it was ended, because {SAME_BATCHES}"),
 }
+# Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which
+# the training toolkit quotes. Elsewhere the text is part of somebody's message.
+OWN_TEXT = re.compile(
+    rf"(?:\A(?:AlgorithmError: )?|^|ErrorMessage \"){FAILURE_PREFIX}: "
+    rf"(?P<outcome>{'|'.join(sorted(set(Outcome) - NOT_OF_CONTAINER))}): (?P<message>.*)",
+    re.DOTALL | re.MULTILINE,
+)
+OF_CONTAINER = re.compile(r"\AAlgorithmError\b|ExecuteUserScriptError")
+Meaning = Outcome | type[NextAttempt]
+MORE_DISK = "; on AWS job.volume_size_gb is the size of the job's disk"
+TOOLKIT = re.compile(
+    r"ExecuteUserScriptError:\s*ExitCode (?P<code>-?\d+)"
+    r"\s*ErrorMessage \"(?P<message>.*?)\"\s*(?:Command \"|, exit|\Z)",
+    re.DOTALL,
+)
+# The toolkit's guess at every SIGKILL
+OF_TOOLKIT = re.compile(r"ExtraInfo \"OutOfMemory: Process killed by SIGKILL[^\"]*\"\s*")
+SILENT = re.compile(r"ErrorMessage \"\"")
+EXIT_CODE = re.compile(r"\bexit code:? ?(?P<code>-?\d+)\W*\Z")
+PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
+# The end of a Python traceback: on lines of its own, or where SageMaker has joined the lines.
+NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(?:: .*)?)\Z"
+OF_ARGPARSE = r"(?P<error>\S+\.py: error: .*)\Z"
+ERRORS = (
+    re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL),
+    *(re.compile(rf"\A(?:.*\s)?{words}", re.DOTALL) for words in (OF_ARGPARSE, NAMED)),
+)
+NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
+NO_SPACE = "No space left on device"
+# What to do about errors whose own words don't say it; the first match counts.
+ADVICE = (
+    (
+        re.compile(
+            rf"{NO_SPACE}.*/dev/shm|killed by signal: Bus error|unable to allocate shared memory"
+        ),
+        "; /dev/shm is full, the host's shared memory: use fewer loader workers, or smaller "
+        "batches",
+    ),
+    (re.compile(NO_SPACE), f"; write less, or free space{MORE_DISK}"),
+    (
+        re.compile(r"gated repo|(401|403) Client Error.*(huggingface|Repository|/resolve/)"),
+        "; the Hub wants a token of somebody who may read it: workload.hub_token_secret of a "
+        "built-in task names a secret with it, a script sets HF_TOKEN from one",
+    ),
+)
+BY_SIGNAL = {
+    signal.SIGSEGV: (
+        "segmentation fault: compiled code of the script, or of a package, used memory that is "
+        "not its own"
+    ),
+    signal.SIGBUS: "bus error: compiled code used memory that is not there, as a full /dev/shm",
+    signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
+    signal.SIGILL: "illegal instruction: compiled code was built for another processor",
+    signal.SIGFPE: "arithmetic error in compiled code",
+    signal.SIGKILL: "another program, a person or the kernel ended the process",
+}
+# How torchrun tells of its processes, after their output; SageMaker may have joined the lines.
+TORCHRUN_LINE = re.compile(
+    r"(?:\A|\s)(?:[EW]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*torch/distributed/elastic/"
+    r"|(?:ERROR|WARNING):torch\.distributed\.elastic)"
+)
+TORCHRUN_SIGNAL = re.compile(r"Signal (?P<number>\d+) \(SIG\w+\) received by PID")
+# The local cloud, and the parent of a shared job, add it to what the toolkit would say.
+OF_KERNEL = re.compile(r"out of memory: the kernel killed \d+ processes")
 
 
 def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
@@ -84,18 +148,6 @@ def _toolkit_text(end: RunEnd) -> str:
     return f"{said}{kernel if was_killed else ''}, exit code: {code}"
 
 
-# Where ``report_failure`` writes: at the begin of the failure file, or of a line of stderr, which
-# the training toolkit quotes. Elsewhere the text is part of somebody's message.
-OWN_TEXT = re.compile(
-    rf"(?:\A(?:AlgorithmError: )?|^|ErrorMessage \"){FAILURE_PREFIX}: "
-    rf"(?P<outcome>{'|'.join(sorted(set(Outcome) - NOT_OF_CONTAINER))}): (?P<message>.*)",
-    re.DOTALL | re.MULTILINE,
-)
-OF_CONTAINER = re.compile(r"\AAlgorithmError\b|ExecuteUserScriptError")
-
-Meaning = Outcome | type[NextAttempt]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRule:
     """``hint``: what the reader can do about it, where SageMaker's text does not say so."""
@@ -109,7 +161,6 @@ def _rule(pattern: str, meaning: Meaning, hint: str = "") -> FailureRule:
     return FailureRule(pattern=re.compile(pattern, re.IGNORECASE), meaning=meaning, hint=hint)
 
 
-MORE_DISK = "; on AWS job.volume_size_gb is the size of the job's disk"
 # What a process can cause; the first match counts.
 PROCESS_RULES = (
     _rule(
@@ -174,61 +225,6 @@ CONTAINER_RULES = (
     _rule(r"", Outcome.USER_CODE_ERROR),
 )
 
-TOOLKIT = re.compile(
-    r"ExecuteUserScriptError:\s*ExitCode (?P<code>-?\d+)"
-    r"\s*ErrorMessage \"(?P<message>.*?)\"\s*(?:Command \"|, exit|\Z)",
-    re.DOTALL,
-)
-# The toolkit's guess at every SIGKILL
-OF_TOOLKIT = re.compile(r"ExtraInfo \"OutOfMemory: Process killed by SIGKILL[^\"]*\"\s*")
-SILENT = re.compile(r"ErrorMessage \"\"")
-EXIT_CODE = re.compile(r"\bexit code:? ?(?P<code>-?\d+)\W*\Z")
-PLACE = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
-# The end of a Python traceback: on lines of its own, or where SageMaker has joined the lines.
-NAMED = r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b(?:: .*)?)\Z"
-OF_ARGPARSE = r"(?P<error>\S+\.py: error: .*)\Z"
-ERRORS = (
-    re.compile(rf"\A(?:.*\n)?{NAMED}", re.DOTALL),
-    *(re.compile(rf"\A(?:.*\s)?{words}", re.DOTALL) for words in (OF_ARGPARSE, NAMED)),
-)
-NOT_OF_USER = ("site-packages/", "dist-packages/", "lib/python", "<frozen")
-NO_SPACE = "No space left on device"
-# What to do about errors whose own words don't say it; the first match counts.
-ADVICE = (
-    (
-        re.compile(
-            rf"{NO_SPACE}.*/dev/shm|killed by signal: Bus error|unable to allocate shared memory"
-        ),
-        "; /dev/shm is full, the host's shared memory: use fewer loader workers, or smaller "
-        "batches",
-    ),
-    (re.compile(NO_SPACE), f"; write less, or free space{MORE_DISK}"),
-    (
-        re.compile(r"gated repo|(401|403) Client Error.*(huggingface|Repository|/resolve/)"),
-        "; the Hub wants a token of somebody who may read it: workload.hub_token_secret of a "
-        "built-in task names a secret with it, a script sets HF_TOKEN from one",
-    ),
-)
-BY_SIGNAL = {
-    signal.SIGSEGV: (
-        "segmentation fault: compiled code of the script, or of a package, used memory that is "
-        "not its own"
-    ),
-    signal.SIGBUS: "bus error: compiled code used memory that is not there, as a full /dev/shm",
-    signal.SIGABRT: "aborted: compiled code of the script, or of a package, ended the process",
-    signal.SIGILL: "illegal instruction: compiled code was built for another processor",
-    signal.SIGFPE: "arithmetic error in compiled code",
-    signal.SIGKILL: "another program, a person or the kernel ended the process",
-}
-# How torchrun tells of its processes, after their output; SageMaker may have joined the lines.
-TORCHRUN_LINE = re.compile(
-    r"(?:\A|\s)(?:[EW]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*torch/distributed/elastic/"
-    r"|(?:ERROR|WARNING):torch\.distributed\.elastic)"
-)
-TORCHRUN_SIGNAL = re.compile(r"Signal (?P<number>\d+) \(SIG\w+\) received by PID")
-# The local cloud, and the parent of a shared job, add it to what the toolkit would say.
-OF_KERNEL = re.compile(r"out of memory: the kernel killed \d+ processes")
-
 
 def read_failure_reason(text: str) -> tuple[Meaning, str]:
     """The meaning of a failed job and the message worth showing.
@@ -271,7 +267,8 @@ def _describe(reason: str) -> str | None:
             reason[: code.start()].removeprefix("AlgorithmError:").strip(" ,").split()
         )
         return _killed(reason, killed_by, int(code["code"]), before)
-    code_number, message = int(found["code"]), _without_torchrun(found["message"].strip())
+    code_number = int(found["code"])
+    message = _without_torchrun(found["message"].strip())
     error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
     if error is not None:
         what = " ".join(error["error"].split())

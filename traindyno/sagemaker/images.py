@@ -136,7 +136,8 @@ def _data(name: str) -> Any:
 
 def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
     """One sentence for each conflict, with what is accepted."""
-    workload, jobs = suite.workload, settings.jobs
+    workload = suite.workload
+    jobs = settings.jobs
     secret = workload.hub_token_secret
     if secret and secret not in jobs.hub_token_secrets:
         allowed = ", ".join(jobs.hub_token_secrets) or "none"
@@ -169,7 +170,8 @@ def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings)
     """
     if "none" not in settings.images:
         return
-    script, stack = suite.workload.task is Task.SCRIPT, images_stack_name(settings.lab)
+    script = suite.workload.task is Task.SCRIPT
+    stack = images_stack_name(settings.lab)
     command = "cdk deploy --all" + (
         f" -c lab={settings.lab}" if settings.lab != DEFAULT_LAB else ""
     )

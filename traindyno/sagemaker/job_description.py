@@ -13,6 +13,25 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.quotas import HeldInstances
 from traindyno.sagemaker.failure_reasons import Meaning, read_failure_reason
 
+#: How the status message of a job of the local cloud begins that waits behind another one.
+QUEUED = "waiting for the machine"
+SHORTAGE_TEXTS = ("insufficient capacity", "capacity error", "waiting for capacity")
+PHASE_OF_STATUS = {
+    "Pending": JobPhaseName.WAITING,
+    "Starting": JobPhaseName.STARTING,
+    "LaunchingMLInstances": JobPhaseName.STARTING,
+    "PreparingTrainingStack": JobPhaseName.STARTING,
+    "Restarting": JobPhaseName.STARTING,
+    "Updating": JobPhaseName.STARTING,
+    "Downloading": JobPhaseName.DOWNLOADING,
+    "DownloadingTrainingImage": JobPhaseName.DOWNLOADING,
+    "Training": JobPhaseName.TRAINING,
+    "Interrupted": JobPhaseName.INTERRUPTED,
+    "Uploading": JobPhaseName.UPLOADING,
+    "Stopping": JobPhaseName.STOPPING,
+}
+INSTANT_STATUSES = ("Completed", "Failed", "Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded")
+
 
 def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:
     """A job whose instance type is not selected yet holds none, and neither does a job that has
@@ -42,26 +61,6 @@ def read_held_instances(job: Mapping[str, Any]) -> Iterator[HeldInstances]:
 def read_job_names(page: Mapping[str, Any]) -> Iterator[str]:
     """The names of the jobs on one page of ListTrainingJobs."""
     return (job["TrainingJobName"] for job in page["TrainingJobSummaries"])
-
-
-#: How the status message of a job of the local cloud begins that waits behind another one.
-QUEUED = "waiting for the machine"
-SHORTAGE_TEXTS = ("insufficient capacity", "capacity error", "waiting for capacity")
-PHASE_OF_STATUS = {
-    "Pending": JobPhaseName.WAITING,
-    "Starting": JobPhaseName.STARTING,
-    "LaunchingMLInstances": JobPhaseName.STARTING,
-    "PreparingTrainingStack": JobPhaseName.STARTING,
-    "Restarting": JobPhaseName.STARTING,
-    "Updating": JobPhaseName.STARTING,
-    "Downloading": JobPhaseName.DOWNLOADING,
-    "DownloadingTrainingImage": JobPhaseName.DOWNLOADING,
-    "Training": JobPhaseName.TRAINING,
-    "Interrupted": JobPhaseName.INTERRUPTED,
-    "Uploading": JobPhaseName.UPLOADING,
-    "Stopping": JobPhaseName.STOPPING,
-}
-INSTANT_STATUSES = ("Completed", "Failed", "Stopped", "MaxRuntimeExceeded", "MaxWaitTimeExceeded")
 
 
 class UnknownJobStatus(TraindynoError):
@@ -221,7 +220,8 @@ def read_phases(transitions: Iterable[Mapping[str, Any]]) -> tuple[JobPhase, ...
         message = (transition.get("StatusMessage") or "").lower()
         if name is JobPhaseName.STARTING and any(text in message for text in SHORTAGE_TEXTS):
             name = JobPhaseName.WAITING
-        begin, end = epoch_seconds(transition["StartTime"]), epoch_seconds(transition["EndTime"])
+        begin = epoch_seconds(transition["StartTime"])
+        end = epoch_seconds(transition["EndTime"])
         phases.append(JobPhase(name=name, begin=begin, end=end))
     return tuple(phases)
 

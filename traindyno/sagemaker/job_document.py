@@ -132,7 +132,8 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
 
 def _batch(run: Run) -> dict[str, Any]:
     """Without it, the parent starts the run with the batch that its hyperparameters have."""
-    search, settings = run.cell.settings.batch_search, trained_settings(run)
+    search = run.cell.settings.batch_search
+    settings = trained_settings(run)
     if search is None or not run.searches_batch:
         return {}
     path = ["settings", "batch_size_per_device"] if search.argument is None else [search.argument]

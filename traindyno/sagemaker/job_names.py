@@ -15,6 +15,9 @@ from traindyno.core.suite.suite import Run
 JOB_NAME_CHARACTERS = 63
 SUITE_NAME_CHARACTERS = 15
 ATTEMPT_PART = re.compile(r"-a(?P<number>\d+)$")
+EVENT_SOURCE = "aws.sagemaker"
+DETAIL_TYPE = "SageMaker Training Job State Change"
+ENDED_STATUSES = ("Completed", "Failed", "Stopped")
 
 
 def attempt_job_name(owner: AttemptOwner, suite_name: str, *, attempt: int, lab: str) -> str:
@@ -55,11 +58,6 @@ def attempt_number(job_name: str) -> int | None:
 def job_name_of(request: Mapping[str, Any]) -> str:
     name: str = request["TrainingJobName"]
     return name
-
-
-EVENT_SOURCE = "aws.sagemaker"
-DETAIL_TYPE = "SageMaker Training Job State Change"
-ENDED_STATUSES = ("Completed", "Failed", "Stopped")
 
 
 def ended_jobs_of(lab: str) -> dict[str, Any]:

@@ -105,7 +105,8 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
     """Hyperparameters that the run's program receives."""
     if suite.workload.task is Task.SCRIPT:
         given: dict[str, Any] = {**arguments_of(run.cell, suite.workload)}
-        seed, search = suite.measurement.seed_argument, run.cell.settings.batch_search
+        seed = suite.measurement.seed_argument
+        search = run.cell.settings.batch_search
         confirm = suite.measurement.confirm
         if seed is not None and run.seed is not None:
             given[seed] = run.seed
@@ -118,7 +119,8 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         if search is not None and search.argument is not None:
             given[search.argument] = trained_settings(run).batch_size
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
-    target, measurement = suite.goal.target, suite.job_measurement
+    target = suite.goal.target
+    measurement = suite.job_measurement
     if run.confirming_steps is not None:
         measurement = replace(
             measurement, max_steps=run.confirming_steps, stop_when=None, least_seconds=None

@@ -41,6 +41,15 @@ from traindyno.sagemaker.launcher import (
     toolkit_hyperparameters,
 )
 
+EXECUTION_TAG = "traindyno:execution"
+# The run, the shared job or the preparation that the training job is an attempt of.
+OWNER_TAG = "traindyno:run"
+RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
+# For images/entry_point.py: how long a spot job's container stays after SIGTERM; SageMaker kills it
+# after 120 s.
+STAY_VARIABLE = "TRAINDYNO_STAY_AFTER_SIGTERM_SECONDS"
+STAY_SECONDS = "115"
+
 
 def build_preparation_request(
     preparation: DataPreparation, suite: Suite, *, attempt: int, settings: JobSettings
@@ -49,7 +58,8 @@ def build_preparation_request(
     # The workload's own image may lack the packages that tokenise.
     workload = replace(suite.workload, image=None)
     image_uri = select_image_uri(preparation_settings(preparation.instance), workload, settings)
-    bucket, execution_id = settings.results_bucket, preparation.execution_id
+    bucket = settings.results_bucket
+    execution_id = preparation.execution_id
     prepared = suite_converter().unstructure(preparation)
     own: dict[str, Any] = {"preparation": prepared, "workload": workload_document(workload)}
     request: dict[str, Any] = {
@@ -141,15 +151,6 @@ def code_channels(suite: Suite, settings: JobSettings) -> list[dict[str, Any]]:
     return [channel(CODE_CHANNEL, find_source(suite, settings), InputMode.FILE)]
 
 
-EXECUTION_TAG = "traindyno:execution"
-# The run, the shared job or the preparation that the training job is an attempt of.
-OWNER_TAG = "traindyno:run"
-RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
-# For images/entry_point.py: how long a spot job's container stays after SIGTERM; SageMaker kills it
-# after 120 s.
-STAY_VARIABLE, STAY_SECONDS = "TRAINDYNO_STAY_AFTER_SIGTERM_SECONDS", "115"
-
-
 def build_training_job_request(
     run: Run, suite: Suite, *, attempt: int, settings: JobSettings
 ) -> dict[str, Any]:
@@ -186,12 +187,11 @@ def job_request(
     """The request of the job of ``run``, or of the job that it shares; ``owner_id`` is the run's or
     the job's.
     """
-    bucket, execution_id = settings.results_bucket, run.execution_id
-    chosen, limits, instance_type = (
-        run.cell.settings,
-        suite.limits,
-        known_type(run.cell.settings.instance),
-    )
+    bucket = settings.results_bucket
+    execution_id = run.execution_id
+    chosen = run.cell.settings
+    limits = suite.limits
+    instance_type = known_type(run.cell.settings.instance)
     metrics = [{"Name": name, "Regex": regex} for name, regex in suite.job.metrics.items()]
     request: dict[str, Any] = {
         "TrainingJobName": job_name,

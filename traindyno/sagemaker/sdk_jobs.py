@@ -33,9 +33,12 @@ def build_estimator(request: Mapping[str, Any], *, session: Any = None) -> Any:
         def fit(self, inputs: Any = None, **options: Any) -> None:
             super().fit(inputs or self.channels or None, **options)
 
-    algorithm, resources = request["AlgorithmSpecification"], request["ResourceConfig"]
-    stopping, output = request["StoppingCondition"], request["OutputDataConfig"]
-    network, hook = request.get("VpcConfig", {}), request.get("DebugHookConfig")
+    algorithm = request["AlgorithmSpecification"]
+    resources = request["ResourceConfig"]
+    stopping = request["StoppingCondition"]
+    output = request["OutputDataConfig"]
+    network = request.get("VpcConfig", {})
+    hook = request.get("DebugHookConfig")
     estimator = ReadyEstimator(
         image_uri=algorithm["TrainingImage"],
         role=request["RoleArn"],
@@ -96,8 +99,10 @@ def build_model_trainer(request: Mapping[str, Any], *, session: Any = None) -> A
             "model_trainer() needs the SageMaker SDK 3: `pip install 'traindyno[model-trainer]'`; "
             "with the SDK 2, use estimator()"
         ) from error
-    algorithm, resources = request["AlgorithmSpecification"], request["ResourceConfig"]
-    stopping, output = request["StoppingCondition"], request["OutputDataConfig"]
+    algorithm = request["AlgorithmSpecification"]
+    resources = request["ResourceConfig"]
+    stopping = request["StoppingCondition"]
+    output = request["OutputDataConfig"]
     network = request.get("VpcConfig", {})
     trainer = ModelTrainer(
         training_image=algorithm["TrainingImage"],

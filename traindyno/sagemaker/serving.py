@@ -51,7 +51,8 @@ def build_requests(
             "deploy the lab without isolate_network first"
         )
     kind = container_kind(deployment.instance_type)
-    name, jobs = deployment.name, settings.jobs
+    name = deployment.name
+    jobs = settings.jobs
     values = {
         LAB_TAG: settings.lab,
         "traindyno:execution": deployment.execution_id,

@@ -58,7 +58,8 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
     for run_id, entries in wanted.items():
         names[run_id] = {}
         for entry in entries:
-            name, content = entry["ChannelName"], repr(sorted(entry.items()))
+            name = entry["ChannelName"]
+            content = repr(sorted(entry.items()))
             if content not in job_names:
                 free = (
                     found for number in count(2) if (found := f"{name}-{number}") not in reserved

@@ -7,6 +7,11 @@ from traindyno.core.errors import Problem
 from traindyno.slices.claims.suite import CLAIMS_SHAPE, ClaimsSection, check_claims
 from traindyno.slices.estimates.suite import EstimatesSection
 
+# Section of which the suite may name a file → what the file holds.
+LINKED_FILES: Mapping[str, str] = {
+    "claims": CLAIMS_SHAPE,
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class SliceSections(
@@ -19,7 +24,3 @@ class SliceSections(
 CHECKS: Sequence[Callable[[SliceSections], Iterator[Problem]]] = [
     check_claims,
 ]
-# Section of which the suite may name a file → what the file holds.
-LINKED_FILES: Mapping[str, str] = {
-    "claims": CLAIMS_SHAPE,
-}

@@ -91,12 +91,11 @@ class AttemptRows:
         )
 
     def list_open(self, execution_id: str | None = None) -> Iterator[AttemptRow]:
-        condition, values = "#open = :open", {":open": OPEN}
+        condition = "#open = :open"
+        values = {":open": OPEN}
         if execution_id is not None:
-            condition, values = (
-                f"{condition} AND {EXECUTION} = :id",
-                {**values, ":id": execution_id},
-            )
+            condition = f"{condition} AND {EXECUTION} = :id"
+            values = {**values, ":id": execution_id}
         items = self._table.query(
             condition, values=values, names={"#open": OPEN}, index=OPEN_ATTEMPTS_INDEX
         )

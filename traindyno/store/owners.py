@@ -110,10 +110,8 @@ class OwnerRows(Generic[Row]):
         return updated is not None
 
     def _read(self, item: Item) -> Row:
-        execution_id, owner_id = (
-            item["pk"].removeprefix("execution#"),
-            item["sk"].removeprefix(self._prefix),
-        )
+        execution_id = item["pk"].removeprefix("execution#")
+        owner_id = item["sk"].removeprefix(self._prefix)
         return read_row(item, self._row_type, execution_id=execution_id, owner_id=owner_id)
 
     def _change(self, execution_id: str, owner_id: str, expression: str, job_name: str) -> Update:

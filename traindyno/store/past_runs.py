@@ -10,6 +10,8 @@ from traindyno.core.suite.suite import Suite
 from traindyno.store.executions import ExecutionRows
 from traindyno.store.owners import RunRows
 
+LATEST_EXECUTIONS = 5
+
 
 class WorkIndex:
     """An item for each execution of a work, sorted by its start in whole epoch seconds; see
@@ -27,9 +29,6 @@ class WorkIndex:
         items = self._table.query("pk = :pk", values={":pk": f"work#{work_id}"}, latest_first=True)
         # PlanSuite may have run twice, so that an execution has two rows.
         return list(islice(dict.fromkeys(item["sk"].partition("#")[2] for item in items), limit))
-
-
-LATEST_EXECUTIONS = 5
 
 
 def read_past_runs(

@@ -40,6 +40,11 @@ DAMAGE = (
     BaseValidationError,
 )
 Document = TypeVar("Document")
+# One after another, those of 16 hosts and 24 runs would take most of the time that the end of a job
+# takes.
+READS_AT_ONCE = 8
+# Storage keeps prepared data for 90 days, and an execution may take 28 of them.
+USABLE_SECONDS = 60 * 24 * 3600
 
 
 class ObjectMissing(TraindynoError):
@@ -136,18 +141,14 @@ class ResultsBucket(Objects):
 
     def read_parts(self, key: str) -> Iterator[bytes]:
         """The content of an object of any size. Raises ObjectMissing."""
-        first_byte, part = 0, None
+        first_byte = 0
+        part = None
         while part is None or len(part) == PART_BYTES:
             part = self.find_part(key, first_byte, PART_BYTES)
             if part is None:
                 raise self._missing(key)
             yield part
             first_byte += len(part)
-
-
-# One after another, those of 16 hosts and 24 runs would take most of the time that the end of a job
-# takes.
-READS_AT_ONCE = 8
 
 
 def read_shared_job_files(
@@ -160,10 +161,6 @@ def read_shared_job_files(
     with ThreadPoolExecutor(READS_AT_ONCE) as pool:
         texts = pool.map(lambda key: bucket.find(f"{prefix}{key}"), read)
         return {key: text for key, text in zip(read, texts, strict=True) if text is not None}
-
-
-# Storage keeps prepared data for 90 days, and an execution may take 28 of them.
-USABLE_SECONDS = 60 * 24 * 3600
 
 
 class TokenCache:

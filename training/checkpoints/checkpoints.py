@@ -32,9 +32,16 @@ from training.models.tensor_file import byte_count
 from training.process.run_settings import RunSettings
 from training.strategies import Setup, TrainingStrategy
 
-MODEL, OPTIMIZER = "model", "optimizer"
+MODEL = "model"
+OPTIMIZER = "optimizer"
 # Tensors of other devices (PyTorch/XLA's) are copied to the host to be written, and back.
 WRITTEN_FROM = ("cpu", "cuda")
+ON_HOST = StagingOptions(
+    use_pinned_memory=False,
+    use_shared_memory=False,
+    use_async_staging=False,
+    use_non_blocking_copy=False,
+)
 
 
 def kept_tensors(strategy: TrainingStrategy, settings: Settings) -> dict[str, torch.Tensor]:
@@ -109,14 +116,6 @@ def _like(
         return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
     device = parameter.device if group.get("fused") else torch.device("cpu")
     return torch.zeros(entry.size, dtype=dtype, device=device)
-
-
-ON_HOST = StagingOptions(
-    use_pinned_memory=False,
-    use_shared_memory=False,
-    use_async_staging=False,
-    use_non_blocking_copy=False,
-)
 
 
 class Checkpoints:
@@ -230,7 +229,8 @@ class Checkpoints:
 
     def _collect(self) -> None:
         """Waits for the current write, and logs it: only the main thread writes the log."""
-        pending, self._pending = self._pending, None
+        pending = self._pending
+        self._pending = None
         if pending is not None:
             self._step_log.add_phase(CHECKPOINT_WRITE, *pending.result())
 

@@ -34,16 +34,26 @@ from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
 
 Identity = Mapping[str, Any]
-SAMPLES_PER_STEP, PROCESSES, STRATEGY = "samples_per_step", "processes", "strategy"
-REPLICAS, BATCH_SIZE, SCHEDULE = "replicas", "batch_size", "pipeline_schedule"
+SAMPLES_PER_STEP = "samples_per_step"
+PROCESSES = "processes"
+STRATEGY = "strategy"
+REPLICAS = "replicas"
+BATCH_SIZE = "batch_size"
+SCHEDULE = "pipeline_schedule"
 COMPOSITIONS = frozenset(strategies_with(lambda traits: traits.is_composition))
+KEPT = 2  # so many are complete while a further one is being written
+SLOTS = KEPT + 1
+STEP = "step"
+IDENTITY = "identity"
+SCALER = "scaler"
 
 
 def identity_of(run: RunSettings, topology: Topology) -> Identity:
     """The processes, and how they share batches, are included only if others can't resume: of
     streamed data.
     """
-    settings, workload = settings_document(run.settings), workload_document(run.workload)
+    settings = settings_document(run.settings)
+    workload = workload_document(run.workload)
     # Without a schedule, the first steps of a longer run equal those of a shorter one.
     if (
         run.settings.lr_schedule is LearningRateSchedule.CONSTANT
@@ -87,11 +97,6 @@ def difference(found: Identity, expected: Identity) -> str | None:
         if found.get(name) != expected.get(name)
     ]
     return "; ".join(differing[:3]) or None
-
-
-KEPT = 2  # so many are complete while a further one is being written
-SLOTS = KEPT + 1
-STEP, IDENTITY, SCALER = "step", "identity", "scaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,9 @@ class Xla(Accelerator):
                 f"{torch.__version__}); on a CPU, `make xla` in a checkout makes an environment; "
                 "for Trainium, see images/neuron"
             ) from error
-        self._xla, self._model, self._metrics = torch_xla, xm, metrics
+        self._xla = torch_xla
+        self._model = xm
+        self._metrics = metrics
         self._parallel_loader = parallel_loader
         self.device: torch.device = self._xla.device()
         self._is_host = self._model.xla_device_hw(self.device) == "CPU"
@@ -136,7 +138,8 @@ class Xla(Accelerator):
         if data is None:
             return []
         count, _, samples = data
-        new, self._compilation_count = count - self._compilation_count, count
+        new = count - self._compilation_count
+        self._compilation_count = count
         return (
             [(end - nanoseconds / 1e9, end) for end, nanoseconds in samples[len(samples) - new :]]
             if new

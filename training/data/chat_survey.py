@@ -27,7 +27,8 @@ def chat_survey(
     """A line for each split. Raises WorkloadError for the first conversation that the job would
     refuse; without a tokenizer, for one of a wrong form, and for a file that is no template.
     """
-    dataset, length = workload.dataset, workload.sequence_length
+    dataset = workload.dataset
+    length = workload.sequence_length
     assert dataset is not None
     assert length is not None
     if template is not None:

@@ -16,9 +16,11 @@ from training.models.objective import IGNORED_LABEL
 
 MASKED_SHARE = 0.15
 # 80 % of the masked tokens become [MASK], 10 % another token, and 10 % stay as they are.
-REPLACED_BY_MASK, REPLACED_BY_ANY = 0.8, 0.9
+REPLACED_BY_MASK = 0.8
+REPLACED_BY_ANY = 0.9
 FRAME_TOKENS = 2  # [CLS] and [SEP] are not masked
 GOLDEN_GAMMA = 0x9E3779B97F4A7C15  # SplitMix64's step from one state to the next
+BUCKETS = 8  # the most shapes that a compiler sees
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +85,6 @@ def _mixed(values: AnyArray) -> AnyArray:
     return mixed
 
 
-BUCKETS = 8  # the most shapes that a compiler sees
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PadTo:
     padding: Padding
@@ -106,7 +105,8 @@ class PadTo:
         """Returns the tokens [B, L] of ``samples`` [B], and a mask [B, L], which is false for
         padding.
         """
-        begins, lengths = sequences.begins[samples], sequences.lengths[samples]
+        begins = sequences.begins[samples]
+        lengths = sequences.lengths[samples]
         columns = np.arange(self.width(int(lengths.max())))
         mask = columns < lengths[:, None]
         tokens = sequences.tokens.take(

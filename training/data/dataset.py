@@ -41,9 +41,12 @@ from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
 
 MOST_SEQUENCES = 4096  # then the epochs repeat
-PAD, MASK, FIRST_ORDINARY = 0, 1, 4
+PAD = 0
+MASK = 1
+FIRST_ORDINARY = 4
 NOISE = 0.1
 SEED = 20261121
+SHARE = 0.05
 
 
 def synthetic_tokens(vocabulary_size: int) -> SpecialTokens:
@@ -52,7 +55,8 @@ def synthetic_tokens(vocabulary_size: int) -> SpecialTokens:
 
 def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
     assert workload.sequence_length is not None
-    count, length = min(workload.examples, MOST_SEQUENCES), workload.sequence_length
+    count = min(workload.examples, MOST_SEQUENCES)
+    length = workload.sequence_length
     random = np.random.default_rng(SEED)
     tokens = _chains(random, count, length, vocabulary_size)
     if workload.task is not Task.SEQUENCE_CLASSIFICATION:
@@ -115,9 +119,6 @@ def _count(folder: Path) -> dict[str, dict[str, int]]:
     return {
         name: {"sequences": len(part), "tokens": len(part.tokens)} for name, part in parts.items()
     }
-
-
-SHARE = 0.05
 
 
 def hold_out(sequences: Sequences, seed: int) -> tuple[Sequences, Sequences]:
@@ -183,7 +184,8 @@ def load_dataset(run: RunSettings, job: JobPaths, topology: Topology) -> TokenDa
     tokenizer = AutoTokenizer.from_pretrained(
         folder / TOKENIZER, trust_remote_code=run.workload.trust_remote_code
     )
-    train, files = None, list[DataFile]()
+    train = None
+    files = list[DataFile]()
     if dataset.input_mode is InputMode.STREAM:
         if run.measurement.evaluates and evaluation is None:
             raise WorkloadError(

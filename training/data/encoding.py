@@ -59,7 +59,8 @@ class Encoder:
             self._options = {"truncation": True, "max_length": sequence_length}
         self._is_causal = task is Task.CAUSAL_LM
         self._frame = frame_of(tokenizer) if self._is_causal else Frame(0, [])
-        end, behind = end_token(tokenizer), self._frame.behind
+        end = end_token(tokenizer)
+        behind = self._frame.behind
         # What is behind a text of a causal language model, and between packed texts
         self._end = [*behind, *([] if end is None or behind[-1:] == [end] else [end])]
         has_frame = tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None

@@ -45,7 +45,8 @@ OTHER_FORMATS = {
 CHUNK_BYTES = 2**20
 MARK = "\ufeff"
 PIECE_CHARACTERS = 2**18
-LINE_END, WORD_END = re.compile(r"\n(?=\S)"), re.compile(r"(?=\s\S)")
+LINE_END = re.compile(r"\n(?=\S)")
+WORD_END = re.compile(r"(?=\s\S)")
 SHOWN_BYTES = 20
 # As for archives: a small file that becomes very large would fill the memory, or run for hours.
 ALWAYS_UNPACKED_BYTES = 512 * 2**20
@@ -113,7 +114,8 @@ def read_texts(file: DataFile) -> Iterator[str]:
             f"{file.name} {'is packed twice: unpack it once' if is_twice else kind}"
         )
     is_wide = begin.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-    decoder, lines = getincrementaldecoder("utf-16" if is_wide else "utf-8")(), 0
+    decoder = getincrementaldecoder("utf-16" if is_wide else "utf-8")()
+    lines = 0
     last = ""
     for chunk in itertools.chain([begin.removeprefix(BOM_UTF8)], chunks, [b""]):
         try:
@@ -180,7 +182,8 @@ def text_lines(file: DataFile) -> Iterator[str]:
     Raises WorkloadError for one that is too long to be held.
     """
     held: list[str] = []
-    number, characters = 1, 0
+    number = 1
+    characters = 0
     for text in read_texts(file):
         for part in io.StringIO(text, newline=""):
             if held and held[-1].endswith(("\n", "\r")) and (held[-1][-1], part) != ("\r", "\n"):

@@ -48,7 +48,8 @@ class SeededOrder:
                 )
             part = self._permutation[position : position + count]
             parts.append(part)
-            begin, count = begin + len(part), count - len(part)
+            begin = begin + len(part)
+            count = count - len(part)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
@@ -81,7 +82,8 @@ class BucketedOrder:
             by_length = of_window[np.argsort(self._lengths[of_window], kind="stable")]
             steps = by_length.reshape(end - begin, self._samples_per_step)
             shuffled = np.random.default_rng((self._seed, begin)).permutation(end - begin)
-            self._window, self._steps = (begin, end), steps[shuffled]
+            self._window = (begin, end)
+            self._steps = steps[shuffled]
         samples: Array = self._steps[step - begin]
         return samples
 
@@ -89,7 +91,8 @@ class BucketedOrder:
         """Returns the first step of the window that ``step`` is in, and the first one after the
         window.
         """
-        size, count = self._samples_per_step, len(self._lengths)
+        size = self._samples_per_step
+        count = len(self._lengths)
         epoch = step * size // count
         first, after = (
             -(-epoch * count // size),

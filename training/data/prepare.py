@@ -64,7 +64,8 @@ def train_tokenizer(
     workload: Workload, root: DataRoot | None, vocabulary_size: int
 ) -> PreTrainedTokenizerBase:
     assert workload.dataset is not None
-    dataset, split = workload.dataset, workload.dataset.split
+    dataset = workload.dataset
+    split = workload.dataset.split
     parts: Iterator[Iterable[str]]
     if _reads_chat(workload, root):
         parts = (chat.texts for chat in conversations(dataset, root, split))
@@ -127,7 +128,8 @@ def tokenise(
     tokenizer = load_tokenizer(workload, job)
     if _reads_chat(workload, job.data_root):
         choose_template(tokenizer, workload.dataset, job.chat_template)
-    model, path = workload.model, job.model_path
+    model = workload.model
+    path = job.model_path
     head: Sequence[str] = ()
     if model is not None and (path is not None or model.config is not None):
         config = model_config(
@@ -198,7 +200,8 @@ def _write_split(
     is_chat: bool,
 ) -> "array[int]":
     """Returns the codes of the split's labels; none without labels."""
-    dataset, length = workload.dataset, workload.sequence_length
+    dataset = workload.dataset
+    length = workload.sequence_length
     assert dataset is not None
     assert length is not None
     encoder: Encoder | ChatEncoder
@@ -209,14 +212,15 @@ def _write_split(
         encoder = Encoder(tokenizer, task=workload.task, sequence_length=length, packing=packing)
         with_labels = workload.task is Task.SEQUENCE_CLASSIFICATION
         sequences = encoder.encode(read_rows(dataset, root, split, with_labels=with_labels))
-    writer, codes = SequenceWriter(folder, len(tokenizer)), array("i")
-    unknown, of_unknown, of_all = tokenizer.unk_token_id, 0, 0
+    writer = SequenceWriter(folder, len(tokenizer))
+    codes = array("i")
+    unknown = tokenizer.unk_token_id
+    of_unknown = 0
+    of_all = 0
     for one in itertools.islice(sequences, workload.examples if folder.name == TRAIN else None):
         writer.append(one.tokens, one.documents, one.loss_mask)
-        of_unknown, of_all = (
-            of_unknown + int((one.tokens == unknown).sum()),
-            of_all + len(one.tokens),
-        )
+        of_unknown = of_unknown + int((one.tokens == unknown).sum())
+        of_all = of_all + len(one.tokens)
         if one.label is not None:
             codes.append(values.code(one.label))
     writer.close()

@@ -33,7 +33,8 @@ ROWS_PER_BATCH = 500
 LONGEST_CSV_VALUE = 2**23
 PARQUET_READ_BYTES = 2**20
 SHOWN_FILES = 3
-DELIMITERS, SNIFFED_LINES = (",", ";", "\t"), 20
+DELIMITERS = (",", ";", "\t")
+SNIFFED_LINES = 20
 # The first bytes of an Arrow file; a stream has none of its own.
 ARROW_FILE = b"ARROW1"
 
@@ -99,18 +100,21 @@ def _refuse_empty(files: Sequence[DataFile]) -> None:
 def _text_rows(file: DataFile) -> Iterator[Rows]:
     """Yields the file as one document, a long one in pieces."""
     pieces = text_pieces(file)
-    piece, continues = next(pieces, ""), False
+    piece = next(pieces, "")
+    continues = False
     while piece or not continues:
         following = next(pieces, "")
         yield Rows(
             texts=[piece], labels=None, file=file.name, continues=continues, goes_on=bool(following)
         )
-        piece, continues = following, True
+        piece = following
+        continues = True
 
 
 def _checked(found: Iterable[Any], wanted: Sequence[str], name: str) -> Iterator[Rows]:
     """``wanted``: the column of the texts, and that of the labels if they are read."""
-    numbered, needed = enumerate(found, start=1), set(wanted)
+    numbered = enumerate(found, start=1)
+    needed = set(wanted)
     for batch in iter(lambda: list(itertools.islice(numbered, ROWS_PER_BATCH)), []):
         for row, values in batch:
             if not isinstance(values, dict):
@@ -208,7 +212,8 @@ def sniff_delimiter(lines: Sequence[str]) -> str:
 
 def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
     """Reads one object a line, line by line, or one list of objects, which is read whole."""
-    lines, is_list = text_lines(file), None
+    lines = text_lines(file)
+    is_list = None
     for line, found in enumerate(lines, start=1):
         text = found.strip()
         if not text:

@@ -16,11 +16,14 @@ from training.errors import WorkloadError
 MANIFEST = "traindyno-data.json"
 # Version 1 found the documents of packed sequences by their end token, version 2 had no loss masks.
 PART = Format(name=MANIFEST, version=3)
-DOCUMENTS, LOSS_MASK = "documents", "loss_mask"
+DOCUMENTS = "documents"
+LOSS_MASK = "loss_mask"
 # The manifest names a part's arrays: one that is not known here may change what is trained on.
 KNOWN_ARRAYS = {"tokens", "offsets", DOCUMENTS, LOSS_MASK}
 # These are the parts of a folder of tokens.
-TRAIN, EVALUATION, TOKENIZER = "train", "evaluation", "tokenizer"
+TRAIN = "train"
+EVALUATION = "evaluation"
+TOKENIZER = "tokenizer"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,8 @@ class StreamedBatches(IterableDataset[Batch]):
         # The loader takes a batch of each worker in turn, from the first one on: the workers'
         # shares rotate instead.
         begin, number = divmod(self._first_batch + place, workers)
-        readers, reader = self._data_world_size * workers, self._data_rank * workers + number
+        readers = self._data_world_size * workers
+        reader = self._data_rank * workers + number
         sequences = itertools.chain.from_iterable(
             self._epoch(epoch, readers, reader) for epoch in itertools.count()
         )

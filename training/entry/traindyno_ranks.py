@@ -131,7 +131,8 @@ def _serve(order: dict[str, Any], listener: socket.socket | None) -> object:
 
     if listener is None:
         return None
-    place, size = (order["address"], order["port"]), int(order["ranks"][0]["WORLD_SIZE"])
+    place = (order["address"], order["port"])
+    size = int(order["ranks"][0]["WORLD_SIZE"])
     return TCPStore(*place, size, True, wait_for_workers=False, master_listen_fd=listener.detach())
 
 
@@ -141,13 +142,16 @@ def _watch(ranks: list[int], store: object) -> NoReturn:
     Otherwise the others are told to end, and killed after a while.
     """
     signal.signal(signal.SIGTERM, lambda *_: _signal_all(left, signal.SIGTERM))
-    left, code, killed_at = set(ranks), 0, float("inf")
+    left = set(ranks)
+    code = 0
+    killed_at = float("inf")
     while left:
         ended, status = os.waitpid(-1, os.WNOHANG)
         if ended:
             left.discard(ended)
         if ended and status and not code:
-            code, killed_at = 1, time.monotonic() + SECONDS_BEFORE_KILL
+            code = 1
+            killed_at = time.monotonic() + SECONDS_BEFORE_KILL
             sys.stderr.write(
                 f"rank process {ended} ended with {os.waitstatus_to_exitcode(status)}\n"
             )

@@ -48,6 +48,10 @@ from training.process.process_group import Topology
 from training.run.train import run_steps
 from training.strategies import Setup, TrainingStrategy, build_strategy
 
+# The first step creates the optimizer's state. All further steps run while it exists and need the
+# same memory.
+STEPS = 2
+
 
 @contextmanager
 def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
@@ -81,11 +85,6 @@ def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
         replaced(PipelineStage, "_recv_meta", receive),
     ):
         yield
-
-
-# The first step creates the optimizer's state. All further steps run while it exists and need the
-# same memory.
-STEPS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +152,8 @@ def of_each_process(
     processes = world_size(settings)
     assert processes is not None
     ranks = stage_ranks(settings, processes)
-    metas, watched = list[Any](), []
+    metas = list[Any]()
+    watched = []
     for rank in ranks:
         topology = Topology(
             rank=rank, world_size=processes, local_world_size=processes // settings.instance_count

@@ -42,6 +42,8 @@ IN_FP32 = (
     *("layer_norm", "native_layer_norm", "group_norm", "cosine_similarity"),
     *("softmax.int", "log_softmax.int", "cumsum", "sum", "sum.dim_IntList", "linalg_vector_norm"),
 )
+# PyTorch's CUDA allocator allocates multiples of this.
+BLOCK_BYTES = 512
 
 
 @contextmanager
@@ -105,10 +107,6 @@ def _without_dropout(attend: Callable[..., torch.Tensor]) -> Callable[..., torch
         return attend(*args, **kwargs)
 
     return attended
-
-
-# PyTorch's CUDA allocator allocates multiples of this.
-BLOCK_BYTES = 512
 
 
 class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -33,6 +33,7 @@ OTHER_INPUT = re.compile(r".*(vision|image|img|audio).*")
 # What peft calls a task; it has no word for a masked model.
 TASK_TYPES = {Task.CAUSAL_LM: "CAUSAL_LM", Task.SEQUENCE_CLASSIFICATION: "SEQ_CLS"}
 SHOWN = 8
+Shapes = dict[str, tuple[int, ...]]
 
 
 def import_peft() -> Any:
@@ -61,9 +62,6 @@ def lora_config(model: PreTrainedModel, adapter: Adapter, task: Task) -> Any:
         target_modules=sorted(modules),
         target_parameters=sorted(parameters) or None,
     )
-
-
-Shapes = dict[str, tuple[int, ...]]
 
 
 def _targets(model: PreTrainedModel, adapter: Adapter) -> tuple[Shapes, Shapes]:

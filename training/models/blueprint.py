@@ -24,6 +24,8 @@ from traindyno.core.suite.settings import Settings
 from training.models.four_bits import empty_of_4_bits, is_of_4_bits, quantise
 from training.models.optimizer import mark_decayed
 
+IsWanted = Callable[[str], bool]
+
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
@@ -45,7 +47,6 @@ class Readable(Protocol):
     def __getitem__(self, index: Any, /) -> torch.Tensor: ...
 
 
-IsWanted = Callable[[str], bool]
 NamedValues = Iterator[tuple[str, Readable]]
 AsHeld = Callable[[str, Readable], Readable]
 

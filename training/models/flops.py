@@ -59,9 +59,11 @@ def measure_size(
 def _flops_per_token(
     task: Task, config: PreTrainedConfig, sequence_length: int, adapter: Any
 ) -> float | None:
-    forward, passes = _forward_flops, BACKWARD_AND_FORWARD
+    forward = _forward_flops
+    passes = BACKWARD_AND_FORWARD
     if adapter is not None:
-        forward, passes = partial(_adapted_flops, adapter), 1
+        forward = partial(_adapted_flops, adapter)
+        passes = 1
     try:
         counted = forward(task, config, sequence_length)
     except NOT_COUNTED:

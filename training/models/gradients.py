@@ -19,6 +19,7 @@ from training.models.config_numbers import NOT_BUILT, count_in, text_of
 
 LEAST_NORM = 1e-6
 PROBE_TOKENS = 8
+LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
 
 
 def local_gradients(parameters: Iterable[nn.Parameter]) -> list[torch.Tensor]:
@@ -89,9 +90,6 @@ def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
     finally:
         model.train(was_training)
     return any(gradient is None for gradient in found)
-
-
-LOWER_TYPES = {Precision.FP32: None, Precision.BF16: torch.bfloat16, Precision.FP16: torch.float16}
 
 
 class LossScaler(torch.amp.GradScaler):

@@ -17,6 +17,16 @@ from training.errors import WorkloadError, explained, too_small_volume, volume_o
 
 TOKEN_VARIABLE = "HF_TOKEN"
 TOKEN_FIELDS = ("token", TOKEN_VARIABLE)
+# The formats stand in order of preference, with weights in one file or in shards with an index.
+# PyTorch's own is pickled.
+WEIGHTS = (
+    re.compile(r"model\.safetensors|model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors"),
+    re.compile(r"pytorch_model\.bin|pytorch_model\.bin\.index\.json|pytorch_model-\d+-of-\d+\.bin"),
+)
+# Configuration and tokenizer are at the top. Nothing here is code or belongs to another framework's
+# weights.
+OTHERS = re.compile(r"[^/]+\.(json|txt|model|jinja)")
+INDEX = re.compile(r".*\.index\.json")
 
 
 def connect_secrets(region: str) -> Any:
@@ -63,18 +73,6 @@ def _token_in(text: str, secret_arn: str) -> str:
             f"{secret_arn} holds a JSON object without the token; expected a text field {expected}"
         )
     return str(found)
-
-
-# The formats stand in order of preference, with weights in one file or in shards with an index.
-# PyTorch's own is pickled.
-WEIGHTS = (
-    re.compile(r"model\.safetensors|model\.safetensors\.index\.json|model-\d+-of-\d+\.safetensors"),
-    re.compile(r"pytorch_model\.bin|pytorch_model\.bin\.index\.json|pytorch_model-\d+-of-\d+\.bin"),
-)
-# Configuration and tokenizer are at the top. Nothing here is code or belongs to another framework's
-# weights.
-OTHERS = re.compile(r"[^/]+\.(json|txt|model|jinja)")
-INDEX = re.compile(r".*\.index\.json")
 
 
 def copy_model(workload: Workload, folder: Path) -> None:

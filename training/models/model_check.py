@@ -207,7 +207,8 @@ def _nearest(name: str, accepted: Iterable[str]) -> str:
 
 
 def _check_task(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
-    kind, classes = config.model_type, CLASSES_OF_TASK[task]
+    kind = config.model_type
+    classes = CLASSES_OF_TASK[task]
     if kind not in classes:
         others = [other.value for other, names in CLASSES_OF_TASK.items() if kind in names]
         hint = f" (it can learn {', '.join(others)})" if others else ""
@@ -265,7 +266,8 @@ def _check_counts(config: PreTrainedConfig, place: str) -> list[Problem]:
 
 
 def _check_heads(config: PreTrainedConfig, place: str) -> list[Problem]:
-    size, heads = count_in(config, "hidden_size"), count_in(config, "num_attention_heads")
+    size = count_in(config, "hidden_size")
+    heads = count_in(config, "num_attention_heads")
     if not (size and heads and size % heads) or any(count_in(config, name) for name in HEAD_SIZES):
         return []
     message = f"the hidden size is {size}; expected one that {heads} attention heads divide"

@@ -177,7 +177,8 @@ def name_labels(config: PreTrainedConfig, names: Sequence[str]) -> None:
     named: dict[int, str] = {number: f"LABEL_{number}" for number in range(config.num_labels or 0)}
     named |= dict(enumerate(names))
     for part in (config, text_of(config)):
-        part.id2label, part.label2id = named, {name: number for number, name in named.items()}
+        part.id2label = named
+        part.label2id = {name: number for number, name in named.items()}
 
 
 def _config_from_mapping(

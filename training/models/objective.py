@@ -127,7 +127,8 @@ class ChunkedHead:
         Returns [], the number of ``task_loss`` of all logits at once: each row's loss is the same,
         and PyTorch's own mean adds them up.
         """
-        rows, wanted = hidden.reshape(-1, hidden.shape[-1]), _aligned(self._task, labels).flatten()
+        rows = hidden.reshape(-1, hidden.shape[-1])
+        wanted = _aligned(self._task, labels).flatten()
 
         def losses(part: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
             """Takes ``part`` [N, D] and ``targets`` [N], and returns [N]."""

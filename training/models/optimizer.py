@@ -54,7 +54,8 @@ def schedule_learning_rate(
     """The schedule of a training of ``steps``, of which ``done`` are done; None if the learning
     rate never changes.
     """
-    given, name = settings.lr_warmup_steps, settings.lr_schedule
+    given = settings.lr_warmup_steps
+    name = settings.lr_schedule
     options: dict[str, Any] = {
         "num_warmup_steps": int(given) if given >= 1 else ceil(steps * given)
     }

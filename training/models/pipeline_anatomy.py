@@ -207,7 +207,8 @@ def _anatomy(model: PreTrainedModel, bare: Anatomy, calls: Sequence[Call]) -> An
     places = [place for place, call in enumerate(calls) if call.path in blocks]
     if [calls[place].path for place in places] != blocks:
         raise refusal(model, "it does not call each block once, in their order")
-    first, last = places[0], places[-1]
+    first = places[0]
+    last = places[-1]
     if len(places) != last - first + 1:
         raise refusal(model, "it calls other modules between its blocks")
     hidden, *others = calls[first].inputs

@@ -159,7 +159,8 @@ def _stage(
     reads_tokens: bool,
     autocast: torch.autocast | None,
 ) -> Stage:
-    is_first, is_last = own.start == 0, own.stop == len(anatomy.blocks)
+    is_first = own.start == 0
+    is_last = own.stop == len(anatomy.blocks)
     stand_ins = anatomy.passed(n for n in range(len(anatomy.blocks)) if n not in own)
     if not is_first:
         stand_ins |= anatomy.before

@@ -77,7 +77,8 @@ def _check_names(
         for name, tensor in stored.items()
         if not tensor.is_floating_point() or tensor.itemsize < 2
     }
-    buffers, prefix = {name for name, _ in model.named_buffers()}, model.base_model_prefix
+    buffers = {name for name, _ in model.named_buffers()}
+    prefix = model.base_model_prefix
     odd = {name: tensor for name, tensor in odd.items() if not buffers & {name, f"{prefix}.{name}"}}
     odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model)}
     beside = sorted(name for name in found.unexpected_keys if _is_in_a_layer(name, model))

@@ -94,7 +94,9 @@ class SavedTensor:
     """The file is opened again for each part, so that no file stays mapped into memory."""
 
     def __init__(self, file: Path, name: str, dtype: torch.dtype) -> None:
-        self._file, self._name, self._dtype = file, name, dtype
+        self._file = file
+        self._name = name
+        self._dtype = dtype
 
     def __getitem__(self, index: Any) -> torch.Tensor:
         if self._file.suffix == SAFETENSORS:

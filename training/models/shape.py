@@ -12,9 +12,11 @@ from training.models.model_config import model_config
 
 def measure_shape(workload: Workload) -> ModelShape | None:
     """None for a model whose FLOPs or layers can't be counted."""
-    config, length = model_config(workload, None, model_path=None), workload.sequence_length
+    config = model_config(workload, None, model_path=None)
+    length = workload.sequence_length
     text = text_of(config)
-    layers, hidden = count_in(text, "num_hidden_layers"), count_in(text, "hidden_size")
+    layers = count_in(text, "num_hidden_layers")
+    hidden = count_in(text, "hidden_size")
     if length is None or not layers or not hidden:
         return None
     # Attention in linear time is counted on a slow reference: on one and two periods of such a
@@ -27,7 +29,8 @@ def measure_shape(workload: Workload) -> ModelShape | None:
     )
     periods = layers // period
     if types != types[:period] * periods:
-        period, periods = layers, 1
+        period = layers
+        periods = 1
     sizes = []
     for count in range(1, min(2, periods) + 1):
         shallow = deepcopy(config)
@@ -37,7 +40,8 @@ def measure_shape(workload: Workload) -> ModelShape | None:
                 types[: count * period],
             )
         sizes.append(measure_size(workload.task, shallow, length))
-    first, second = sizes[0], sizes[-1]
+    first = sizes[0]
+    second = sizes[-1]
     if first.flops_per_token is None or second.flops_per_token is None:
         return None
     inner = count_in(text, "intermediate_size") or count_in(text, "n_inner") or 4 * hidden

@@ -45,7 +45,8 @@ class TensorFile:
         entries: dict[str, object] = {"__metadata__": METADATA}
         end = 0
         for name, each in _in_order(tensors):
-            begin, end = end, end + byte_count(each)
+            begin = end
+            end = end + byte_count(each)
             self._begins[name] = begin
             entries[name] = {
                 "dtype": TYPE_NAMES[each.dtype],

@@ -30,6 +30,21 @@ STYLES = (*CHOSEN_STYLES, PARTIAL_GRADIENT)
 EXPERT_WEIGHTS = "grouped_gemm"
 EXPERT_DISPATCH = "ep_dispatch_experts"
 EXPERT_STYLES = (EXPERT_WEIGHTS, EXPERT_DISPATCH)
+LIKE_BERT = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
+# transformers' plans with which a sweep over all families found another model than one process has,
+# or an error.
+UNFIT = {
+    "apertus": "its activation has parameters of which each process would train a part",
+    "esmc": "it divides the projections before a norm over all heads",
+    "gemma4_unified_text": "the divided model computes other losses than the whole one",
+    "neomme": "it divides the heads of a layer that counts all of them",
+}
+# The sweep found one whose divided attention reads other tokens, with fitting shapes: it views them
+# by all heads.
+VIEWS_ALL_HEADS = ("opt",)
+OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
+HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
+_ATTENTION = re.compile(r"att(n|ention)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +118,6 @@ MODERNBERT = _of_blocks(
     rows="attn.Wo mlp.Wo",
     fused={"attn.Wqkv": 3, "mlp.Wi": 2},
 )
-LIKE_BERT = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
 PLANS: Mapping[str, TensorPlan] = {
     "gpt2": GPT2,
     "gptj": GPTJ,
@@ -112,20 +126,6 @@ PLANS: Mapping[str, TensorPlan] = {
     "modernbert": MODERNBERT,
     **dict.fromkeys(LIKE_BERT, BERT),
 }
-# transformers' plans with which a sweep over all families found another model than one process has,
-# or an error.
-UNFIT = {
-    "apertus": "its activation has parameters of which each process would train a part",
-    "esmc": "it divides the projections before a norm over all heads",
-    "gemma4_unified_text": "the divided model computes other losses than the whole one",
-    "neomme": "it divides the heads of a layer that counts all of them",
-}
-# The sweep found one whose divided attention reads other tokens, with fitting shapes: it views them
-# by all heads.
-VIEWS_ALL_HEADS = ("opt",)
-OR_ELSE = "a tensor_plan in the suite, or strategy fsdp"
-HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
-_ATTENTION = re.compile(r"att(n|ention)")
 
 
 def plan_for(model: PreTrainedModel, chosen: TensorLayers | None = None) -> TensorPlan:
@@ -190,7 +190,8 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
 
     Norms within divided heads get their style, too.
     """
-    base, known = model.base_model, _own_plan(model.config)
+    base = model.base_model
+    known = _own_plan(model.config)
     linear = {
         path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)
     }
@@ -275,7 +276,8 @@ def _refuse_torn_groups(
             "leave outputs whole" + (f"; its own plan is {{{layers}}}" if layers else "")
         )
 
-    order, columns = list(linear), list[str]()
+    order = list(linear)
+    columns = list[str]()
     for path in sorted(
         style_of,
         key=lambda each: (list(beside).index(each.rpartition(".")[0]), style_of[each] == ROWS),

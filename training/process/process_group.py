@@ -20,6 +20,13 @@ RANK = ("RANK", "OMPI_COMM_WORLD_RANK")
 WORLD_SIZE = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
 LOCAL_WORLD_SIZE = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
+MASTER_ADDRESS = "MASTER_ADDR"
+# It is longer than the slowest compilation of one rank while the others wait in a collective.
+COLLECTIVE_TIMEOUT = timedelta(minutes=5)
+# Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group
+# waits for that thread while it holds the lock (torch 2.13). While this thread sleeps, Gloo's
+# thread can finish.
+DRAIN_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +54,6 @@ def read_topology(environment: Mapping[str, str] = os.environ) -> Topology:
 
 def _read(environment: Mapping[str, str], names: tuple[str, ...], default: int) -> int:
     return next((int(environment[name]) for name in names if name in environment), default)
-
-
-MASTER_ADDRESS = "MASTER_ADDR"
-# It is longer than the slowest compilation of one rank while the others wait in a collective.
-COLLECTIVE_TIMEOUT = timedelta(minutes=5)
-# Gloo's thread needs the interpreter lock to drop its last collective, and destroying the group
-# waits for that thread while it holds the lock (torch 2.13). While this thread sleeps, Gloo's
-# thread can finish.
-DRAIN_SECONDS = 0.2
 
 
 def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:

@@ -77,7 +77,8 @@ def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
 
     Raises WorkloadError if they can't keep it.
     """
-    settings, processes = run.settings, topology.world_size
+    settings = run.settings
+    processes = topology.world_size
     steps = accumulation_steps(settings, processes)
     found = global_batch_size(settings, processes)
     if settings.global_batch_size not in (None, found):

@@ -39,7 +39,8 @@ PEER_SIGNS = (
 )
 # Of a call with values that it can't take; those of devices and peers have classes of their own.
 OF_VALUES = (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError)
-TORCH, MODELS = "/torch/", "/transformers/models/"
+TORCH = "/torch/"
+MODELS = "/transformers/models/"
 # torchrun kills its processes 30 s after it sends SIGTERM; SageMaker ends the container after 120
 # s.
 CHECKPOINT_SECONDS = 25.0

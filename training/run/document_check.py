@@ -13,7 +13,9 @@ from training.strategies import Setup, TrainingStrategy
 
 # The differences of a loss that are only of rounding. Another document of the same length before a
 # document changes nothing; one of another length changes the order in which numbers are added.
-SAME, SAME_IN_FP32, SAME_IN_16_BITS = 1e-6, 1e-5, 1e-3
+SAME = 1e-6
+SAME_IN_FP32 = 1e-5
+SAME_IN_16_BITS = 1e-3
 
 
 def refuse_unless_documents_are_apart(

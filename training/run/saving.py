@@ -20,7 +20,8 @@ from training.process.process_group import decided_by_first_rank, read_topology
 from training.strategies.whole_model import each_once
 
 SHARD_BYTES = 1 << 28
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
 DRAFT = ".draft"
 BEST = "best.json"
 BEST_FOLDER = "best"

@@ -175,7 +175,8 @@ def run_steps(
         for batches in batches_of_steps
     )
     for batches, all_samples, all_tokens in setup.accelerator.load_ahead(counted):
-        samples, tokens = strategy.share(all_samples), strategy.share(all_tokens)
+        samples = strategy.share(all_samples)
+        tokens = strategy.share(all_tokens)
         with step_log.step(samples, tokens, optimizer.param_groups[0]["lr"]) as step:
             _seed(setup.settings.seed, step_log.steps + 1, strategy.data_rank)
             step.loss = one_step(batches, setup=setup, strategy=strategy, optimizer=optimizer)
@@ -216,7 +217,8 @@ def one_step(
 
     ``updates``: whether the optimizer changes the weights.
     """
-    accelerator, max_norm = setup.accelerator, setup.settings.gradient_clip_norm
+    accelerator = setup.accelerator
+    max_norm = setup.settings.gradient_clip_norm
 
     def clip() -> None:
         if max_norm is not None:
@@ -242,7 +244,8 @@ def load_batches(
     run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: range
 ) -> Iterator[list[Batch]]:
     collate = collate_for(run, dataset)
-    rank, world_size = strategy.data_rank, strategy.data_world_size
+    rank = strategy.data_rank
+    world_size = strategy.data_world_size
     if dataset.train is not None:
         batches = StepBatches(
             dataset.train, collate, run.settings, data_rank=rank, data_world_size=world_size

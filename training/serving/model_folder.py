@@ -78,12 +78,14 @@ def _texts(task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences)
     """
     step = max(len(sequences) // SAMPLE_COUNT, 1)
     for number in range(0, min(len(sequences), step * SAMPLE_COUNT), step):
-        begin, length = int(sequences.begins[number]), int(sequences.lengths[number])
+        begin = int(sequences.begins[number])
+        length = int(sequences.lengths[number])
         ids = [int(token) for token in sequences.tokens[begin : begin + min(length, MOST_TOKENS)]]
         plain = [token for token in ids if token not in tokenizer.all_special_ids]
         if task is Task.MASKED_LM and plain:
             middle = len(plain) // 2
-            before, after = tokenizer.decode(plain[:middle]), tokenizer.decode(plain[middle + 1 :])
+            before = tokenizer.decode(plain[:middle])
+            after = tokenizer.decode(plain[middle + 1 :])
             yield f"{before}{tokenizer.mask_token}{after}"
         elif plain:
             yield str(tokenizer.decode(plain))

@@ -41,6 +41,9 @@ CLASSES = {
 }
 
 OptimizerBuilder = Callable[[Iterable[nn.Parameter]], Optimizer]
+# The other strategies send tensors between devices through torch.distributed, which XLA devices
+# don't support.
+OF_DEVICES_THAT_AVERAGE_THEMSELVES = strategies_with(lambda traits: traits.runs_with_xla)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +144,6 @@ class TrainingStrategy(Protocol):
         They come one after the other, so that no rank holds them all. Every rank must iterate to
         the end.
         """
-
-
-# The other strategies send tensors between devices through torch.distributed, which XLA devices
-# don't support.
-OF_DEVICES_THAT_AVERAGE_THEMSELVES = strategies_with(lambda traits: traits.runs_with_xla)
 
 
 def build_strategy(setup: Setup) -> TrainingStrategy:

@@ -16,6 +16,9 @@ from training.process.process_group import start_process_group
 from training.strategies import Setup
 from training.strategies.whole_model import WholeModelStrategy
 
+# Only AWS's own images contain it.
+LIBRARY = "smdistributed.dataparallel.torch.torch_smddp"
+
 
 class DataParallel(WholeModelStrategy):
     def __init__(self, setup: Setup) -> None:
@@ -49,10 +52,6 @@ class DataParallel(WholeModelStrategy):
 
     def _after_backward(self) -> None:
         self._setup.accelerator.average_gradients(self._parameters)
-
-
-# Only AWS's own images contain it.
-LIBRARY = "smdistributed.dataparallel.torch.torch_smddp"
 
 
 class SageMakerDataParallel(DataParallel):

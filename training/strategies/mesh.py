@@ -32,6 +32,11 @@ from training.strategies.tensor_layers import OTHER_PLAN, check_replicated_gradi
 from training.strategies.whole_model import train_batches
 
 Shape = tuple[int, ...]
+# In PyTorch's errors where a layer or a view gets features of another number than its own
+WRONG_SHAPES = (
+    *("shape", "size of tensor", "split_sizes", "izes of tensors", "same reduction dim"),
+    *("Sharding propagation", "mixed torch.Tensor and DTensor"),
+)
 
 
 class StagedPasses:
@@ -189,13 +194,6 @@ class WholePasses:
         return score
 
 
-# In PyTorch's errors where a layer or a view gets features of another number than its own
-WRONG_SHAPES = (
-    *("shape", "size of tensor", "split_sizes", "izes of tensors", "same reduction dim"),
-    *("Sharding propagation", "mixed torch.Tensor and DTensor"),
-)
-
-
 class MeshParallel(TrainingStrategy):
     """There are no steps without exchange: FSDP, stages and tensor groups exchange more than
     gradients.
@@ -261,7 +259,8 @@ class MeshParallel(TrainingStrategy):
 
     def _complete_gradients(self) -> None:
         """Does once a step what neither the backward pass nor ``fully_shard`` did."""
-        degrees, group = self._mesh.degrees, self._mesh.mesh.get_group("tensor")
+        degrees = self._mesh.degrees
+        group = self._mesh.mesh.get_group("tensor")
         sum_gradients(
             [each for layers in self._parts.divided for each in layers.partial_gradients()], group
         )

@@ -38,6 +38,10 @@ from training.strategies import Setup
 from training.strategies.tensor_layers import DividedLayers, checked_plan, is_converted
 from training.strategies.whole_model import each_once
 
+Holders = tuple[int, ...]
+DIMENSIONS = ("pipeline", "replicate", "shard", "tensor")
+WITH_NEIGHBOURING_STAGES = ("replicate", "shard", "pipeline", "tensor")
+
 
 def whole_on(first: int, tensor: torch.Tensor) -> torch.Tensor | None:
     """Returns the whole of ``tensor`` on the CPU of rank ``first``, None on others.
@@ -50,7 +54,8 @@ def whole_on(first: int, tensor: torch.Tensor) -> torch.Tensor | None:
     own = distributed.get_rank()
     if not isinstance(tensor, DTensor):
         return tensor.detach().cpu() if own == first else None
-    mesh, placements = tensor.device_mesh, tensor.placements
+    mesh = tensor.device_mesh
+    placements = tensor.placements
     one_of_each = tuple(0 if placement.is_replicate() else slice(None) for placement in placements)
     ranks = mesh.mesh[one_of_each].flatten().tolist()
     local = tensor.to_local().detach()
@@ -86,9 +91,6 @@ def _receive(place: torch.Tensor, rank: int, device: torch.device) -> None:
     part = torch.empty(place.shape, dtype=place.dtype, device=device)
     distributed.recv(part, src=rank)
     place.copy_(part)
-
-
-Holders = tuple[int, ...]
 
 
 class PipelineWeights:
@@ -198,10 +200,6 @@ class PipelineWeights:
         return self._model.state_dict(keep_vars=True)
 
 
-DIMENSIONS = ("pipeline", "replicate", "shard", "tensor")
-WITH_NEIGHBOURING_STAGES = ("replicate", "shard", "pipeline", "tensor")
-
-
 class ProcessMesh:
     """Ranks of one replica read the same batches: those that differ in ``pipeline`` and ``tensor``
     only.
@@ -247,10 +245,8 @@ class ProcessMesh:
 
     def share(self, count: int) -> int:
         """This rank's part of what its replica does; the parts add up to ``count``."""
-        number, parts = (
-            self.rank("pipeline") * self.degrees.tensor + self.rank("tensor"),
-            self.degrees.per_replica,
-        )
+        number = self.rank("pipeline") * self.degrees.tensor + self.rank("tensor")
+        parts = self.degrees.per_replica
         return count * (number + 1) // parts - count * number // parts
 
     def holders(self, tensor: torch.Tensor) -> int:

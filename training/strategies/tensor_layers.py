@@ -46,6 +46,14 @@ from training.models.tensor_plans import (
 )
 
 RowOrder = torch.Tensor | None
+TENSOR = "tensor"  # the dimension of the mesh
+# Every rank of a tensor group has the same tokens: each computes its experts' part for all of them.
+EXPERTS_BY = "all_reduce"
+# Ranks compute a replicated gradient alike, up to rounding. One that lacks the other ranks' heads
+# differs by far more.
+MOST_DIFFERENCE = 1e-2
+LEAST_SHARE = 1e-4
+OTHER_PLAN = "expected a tensor_plan that does not divide the layers around it, or strategy fsdp"
 
 
 class ConvertedLayers:
@@ -117,16 +125,6 @@ def _whole_heads_per_rank(feature_count: int, projection_count: int, degree: int
         for projection in torch.arange(feature_count).chunk(projection_count)
     ]
     return torch.cat([parts[rank] for rank in range(degree) for parts in by_projection_and_rank])
-
-
-TENSOR = "tensor"  # the dimension of the mesh
-# Every rank of a tensor group has the same tokens: each computes its experts' part for all of them.
-EXPERTS_BY = "all_reduce"
-# Ranks compute a replicated gradient alike, up to rounding. One that lacks the other ranks' heads
-# differs by far more.
-MOST_DIFFERENCE = 1e-2
-LEAST_SHARE = 1e-4
-OTHER_PLAN = "expected a tensor_plan that does not divide the layers around it, or strategy fsdp"
 
 
 class DividedLayers:

@@ -98,7 +98,8 @@ def _text_problems(
 def _bound_problems(
     shape: Shape, what: str, size: float, value: object, path: str
 ) -> Iterator[str]:
-    least, most = shape.metadata.get("min"), shape.metadata.get("max")
+    least = shape.metadata.get("min")
+    most = shape.metadata.get("max")
     if least is not None and size < least:
         yield _problem(value, path, f"Member must have {what} greater than or equal to {least}")
     if most is not None and size > most:

@@ -27,6 +27,15 @@ from localcloud.sagemaker_service.jobs.job_store import JobStore
 from localcloud.sagemaker_service.jobs.job_view import described, summary
 from localcloud.sagemaker_service.jobs.quota_table import QuotaTable
 
+FILTERS = {
+    "NameContains": "instr(name, ?) > 0",
+    "StatusEquals": "status = ?",
+    "WarmPoolStatusEquals": "? is null",  # no job keeps its instances
+}
+PAGING = {"NextToken", "MaxResults", "SortBy", "SortOrder"}
+ARN_PREFIX = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/"
+SIMULATED_TAG = "traindyno:simulated"
+
 
 def check_combination(request: Mapping[str, Any]) -> None:
     _check_algorithm(request)
@@ -100,14 +109,6 @@ def _check_channel(channel: Mapping[str, Any]) -> None:
         )
 
 
-FILTERS = {
-    "NameContains": "instr(name, ?) > 0",
-    "StatusEquals": "status = ?",
-    "WarmPoolStatusEquals": "? is null",  # no job keeps its instances
-}
-PAGING = {"NextToken", "MaxResults", "SortBy", "SortOrder"}
-
-
 def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
     if (
         request.keys() - FILTERS.keys() - PAGING
@@ -117,7 +118,8 @@ def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
             f"this local service lists jobs by CreationTime, and filters by {', '.join(FILTERS)}"
         )
     is_ascending = request.get("SortOrder", "Descending") == "Ascending"
-    clauses, parameters = ["1 = 1"], list[object]()
+    clauses = ["1 = 1"]
+    parameters = list[object]()
     for member, clause in FILTERS.items():
         if member in request:
             clauses.append(clause)
@@ -137,10 +139,6 @@ def list_jobs(store: JobStore, request: Mapping[str, Any]) -> dict[str, Any]:
     if len(jobs) > size:
         page["NextToken"] = f"{jobs[size - 1].created_ms}/{jobs[size - 1].name}"
     return page
-
-
-ARN_PREFIX = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-job/"
-SIMULATED_TAG = "traindyno:simulated"
 
 
 class JobEngine(Protocol):

@@ -11,6 +11,7 @@ from localcloud.sagemaker_service.storage.safe_paths import stays_inside
 
 CONTAINER_ROOT = "/opt/ml"
 OUTSIDE_CONTAINER_ROOT = "this local service keeps everything under /opt/ml"
+LOOPBACK_INTERFACE = "lo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +54,6 @@ def make_host_tree(job_folder: Path, host: str) -> HostTree:
     ):
         (tree.root / folder).mkdir(parents=True, exist_ok=True)
     return tree
-
-
-LOOPBACK_INTERFACE = "lo"
 
 
 def resource_config(job: TrainingJob, host: str) -> dict[str, Any]:

@@ -22,6 +22,8 @@ from localcloud.sagemaker_service.settings import ServiceSettings
 
 LOG = logging.getLogger(__name__)
 JOB_NAME = "TRAINING_JOB_NAME"
+MARK_VARIABLE = "TRAINDYNO_LOCAL_JOB"
+LOOK_AGAIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +130,6 @@ def share_cores(cores: Sequence[int], host_count: int) -> list[list[int]]:
         return [[cores[number % len(cores)]] for number in range(host_count)]
     bounds = [number * len(cores) // host_count for number in range(host_count + 1)]
     return [list(cores[first:last]) for first, last in pairwise(bounds)]
-
-
-MARK_VARIABLE = "TRAINDYNO_LOCAL_JOB"
-LOOK_AGAIN_SECONDS = 0.05
 
 
 def process_mark(job: TrainingJob, settings: ServiceSettings) -> str:

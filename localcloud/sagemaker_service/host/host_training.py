@@ -32,6 +32,10 @@ GIB = 2**30
 # The rest is for the local cloud, and for the other programs of this machine.
 PART_OF_MACHINE = 0.8
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
+LOOK_AGAIN_SECONDS = 0.2
+# A supervisor that has not ended its host so long after the grace time may have been stopped by
+# SIGSTOP itself.
+SUPERVISOR_SECONDS = 10.0
 
 
 def host_memory_bytes(
@@ -54,12 +58,6 @@ def machine_memory_bytes(container_limit: Path = CONTAINER_LIMIT) -> int:
         return min(machine, int(container_limit.read_text()))
     except (OSError, ValueError):
         return machine
-
-
-LOOK_AGAIN_SECONDS = 0.2
-# A supervisor that has not ended its host so long after the grace time may have been stopped by
-# SIGSTOP itself.
-SUPERVISOR_SECONDS = 10.0
 
 
 class ServiceEnding(Exception):

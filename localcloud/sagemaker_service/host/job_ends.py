@@ -21,6 +21,10 @@ KEPT_BYTES = 16_384
 TORCHRUN_REPORT = re.compile(
     r"^[EW]\d{4} .*torch/distributed/elastic/.*(failed \(exitcode|Sending process)", re.MULTILINE
 )
+LOG = logging.getLogger(__name__)
+LOOK_AGAIN_SECONDS = 0.2
+PAUSE_SECONDS = 0.5  # the time without instances
+STEP_MARK = b'"kind":"step"'
 
 
 def algorithm_error(
@@ -42,10 +46,8 @@ def algorithm_error(
     )
     text = next(filter(None, texts), None)
     if text is None:
-        message, script = (
-            "\n".join(last_lines(logs[failed], LAST_LINES)),
-            " ".join(training_end.command),
-        )
+        message = "\n".join(last_lines(logs[failed], LAST_LINES))
+        script = " ".join(training_end.command)
         # The command is truncated more than the message, which is more useful.
         text = (
             "ExecuteUserScriptError:\n"
@@ -53,7 +55,8 @@ def algorithm_error(
             f'ErrorMessage "{message[-640:]}"\n'
             f'Command "{script[:160]}"'
         )
-    lead, ending = "AlgorithmError: ", f", exit code: {exit_code}"
+    lead = "AlgorithmError: "
+    ending = f", exit code: {exit_code}"
     if exit_code == KILLED_EXIT_CODE and training_end.oom_kills:
         ending = (
             f" out of memory: the kernel killed {training_end.oom_kills} processes while the job "
@@ -73,10 +76,6 @@ def last_lines(log: Path, count: int) -> list[str]:
     return [
         line for line in (of_script if of_script.strip() else text).splitlines() if line.strip()
     ][-count:]
-
-
-LOG = logging.getLogger(__name__)
-LOOK_AGAIN_SECONDS = 0.2
 
 
 def is_done_before(is_over: Callable[[], bool], work: Callable[[], object]) -> bool:
@@ -127,10 +126,6 @@ class UploadTime:
         self.is_exceeded |= not is_done_before(self.is_over, upload)
 
 
-PAUSE_SECONDS = 0.5  # the time without instances
-STEP_MARK = b'"kind":"step"'
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotInterruption:
     """``after_steps`` counts from the job's latest start.
@@ -158,7 +153,8 @@ def plan_interruptions(
     """
     if not job.is_spot or faults.job_fault(job.name) is not JobFault.SPOT_INTERRUPTION:
         return ()
-    dice, fraction = faults.dice("interruption", job.name), faults.current.spot_notice_fraction
+    dice = faults.dice("interruption", job.name)
+    fraction = faults.current.spot_notice_fraction
     return tuple(
         SpotInterruption(
             after_steps=dice.randrange(1, max(steps, 2)), has_notice=dice.random() < fraction

@@ -28,6 +28,8 @@ from traindyno.core.jobs.journal_format import (
 )
 from traindyno.core.step_log.line import CONTAINER_DIRECTORY, DIRECTORY_VARIABLE
 
+FIRST_PROCESS = "rank-00000.*.jsonl"
+
 
 def download_source(
     transfer: S3Transfer, program: ToolkitProgram, trees: Sequence[HostTree], job_folder: Path
@@ -118,9 +120,6 @@ def upload_outputs(
     for host, log in logs.items():
         if log.is_file():
             upload(log, f"logs/{host}.log")
-
-
-FIRST_PROCESS = "rank-00000.*.jsonl"
 
 
 def find_step_logs(job: TrainingJob, tree: HostTree) -> Iterator[Path]:

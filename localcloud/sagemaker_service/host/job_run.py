@@ -189,7 +189,8 @@ class JobRun:
         self._earlier_logs = set(find_step_logs(self._job, trees[0]))
         self._move(SecondaryStatus.TRAINING)
         training_end = self._train(trees, sync, image)
-        interruption, self._interruption = self._interruption, None
+        interruption = self._interruption
+        self._interruption = None
         # What the job finished when it was cut off is in S3 only after a notice.
         if interruption is not None and not (interruption.has_notice and training_end.is_success):
             return self._end_without_outputs() if self._must_stop() else None

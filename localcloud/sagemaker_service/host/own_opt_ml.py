@@ -20,8 +20,11 @@ from pathlib import Path
 
 OPT = Path("/opt")
 OPT_ML = OPT / "ml"
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
-MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUSER = 0x10000000
+MS_BIND = 0x1000
+MS_REC = 0x4000
+MS_PRIVATE = 0x40000
 MNT_DETACH = 2
 PR_SET_PDEATHSIG = 1
 
@@ -76,7 +79,8 @@ def _enter(folder: str) -> None:
 
 
 def _unshare() -> None:
-    user, group = os.geteuid(), os.getegid()
+    user = os.geteuid()
+    group = os.getegid()
     try:
         _call("unshare", CLONE_NEWNS)
     except PermissionError:

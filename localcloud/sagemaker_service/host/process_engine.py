@@ -40,7 +40,9 @@ NO_EXECUTION = "another job"
 
 class ProcessEngine:
     def __init__(self, context: JobContext) -> None:
-        self._context, self._store, self._clock = context, context.store, context.clock
+        self._context = context
+        self._store = context.store
+        self._clock = context.clock
         self._worker = Worker("process engine", self._take_next)
 
     def start(self) -> None:
@@ -122,10 +124,8 @@ class ProcessEngine:
         LOG.warning(
             "%s was running when the service ended; %d processes ended now", job.name, stray
         )
-        now_ms, final = (
-            self._clock.now_ms(),
-            STOPPED if job.stop_requested else failed(INTERNAL_ERROR),
-        )
+        now_ms = self._clock.now_ms()
+        final = STOPPED if job.stop_requested else failed(INTERNAL_ERROR)
         self._store.change(job.name, lambda job: _ended(job, final, _latest_ms(job, now_ms)))
 
     def _change(self, name: str, change: Callable[[TrainingJob, int], TrainingJob]) -> TrainingJob:

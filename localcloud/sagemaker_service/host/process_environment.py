@@ -36,34 +36,9 @@ from traindyno.core.step_log.line import LAUNCH_VARIABLE, SCATTER_VARIABLE
 from traindyno.sagemaker.images import LOCAL_XLA_IMAGE
 
 READY_MARK = ".installed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalImage:
-    """``variables`` are set in every job of the image. The job's own variables take precedence."""
-
-    python: str
-    variables: Mapping[str, str] = field(default_factory=dict)
-
-
 # PyTorch/XLA can't be installed together with the service's packages. Any other image runs on
 # this interpreter.
 XLA_FOLDER = "xla"
-
-
-def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
-    """The environment is searched for each job, so that a new one is found without a restart."""
-    if image_uri != LOCAL_XLA_IMAGE:
-        return LocalImage(python=sys.executable)
-    folder: Path = settings.environments_folder / XLA_FOLDER
-    if not (folder / READY_MARK).is_file():
-        raise UnsupportedJob(
-            f"image {image_uri} was not found on this machine: its environment is not in {folder}; "
-            "make it with make xla, then run the suite again"
-        )
-    return LocalImage(python=str(folder / "bin" / "python"), variables={"PJRT_DEVICE": "CPU"})
-
-
 INHERITED = frozenset(
     {
         "PATH",
@@ -100,6 +75,27 @@ NO_CREDENTIALS = {
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalImage:
+    """``variables`` are set in every job of the image. The job's own variables take precedence."""
+
+    python: str
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
+    """The environment is searched for each job, so that a new one is found without a restart."""
+    if image_uri != LOCAL_XLA_IMAGE:
+        return LocalImage(python=sys.executable)
+    folder: Path = settings.environments_folder / XLA_FOLDER
+    if not (folder / READY_MARK).is_file():
+        raise UnsupportedJob(
+            f"image {image_uri} was not found on this machine: its environment is not in {folder}; "
+            "make it with make xla, then run the suite again"
+        )
+    return LocalImage(python=str(folder / "bin" / "python"), variables={"PJRT_DEVICE": "CPU"})
 
 
 def local_credentials(settings: ServiceSettings) -> dict[str, str]:

@@ -77,7 +77,8 @@ def _missing(
     python: str, folder: Path, run: Callable[[Sequence[str]], None], log: Path
 ) -> list[str]:
     """The addresses of the packages to install."""
-    report, constraint = folder / "report.json", folder / "constraint.txt"
+    report = folder / "report.json"
+    constraint = folder / "constraint.txt"
     resolve = [*_pip(python), "--dry-run", "--report", str(report), "-r", FILE_NAME]
     installed = metadata.distributions(
         name="torch", path=[str(folder) for folder in _site_packages(python)]

@@ -88,7 +88,8 @@ def _watch(
     job until its limit.
     """
     deadline = tells_at = float("inf")
-    inputs, ends = [sys.stdin.fileno()], list[int]()
+    inputs = [sys.stdin.fileno()]
+    ends = list[int]()
     with contextlib.suppress(AttributeError, OSError):  # not Linux, or an older kernel
         ends = [os.pidfd_open(launcher.pid)]  # readable at its end: a later look would be billed
     was_held_open = False
@@ -108,7 +109,8 @@ def _watch(
         if time.monotonic() >= deadline:
             _signal_descendants(signal.SIGKILL)
         if ends and launcher.poll() is not None:
-            ends, tells_at = [], time.monotonic() + LAST_OUTPUT_SECONDS
+            ends = []
+            tells_at = time.monotonic() + LAST_OUTPUT_SECONDS
         if time.monotonic() >= tells_at:
             tells_at = float("inf")
             holders = "; ".join(
@@ -150,7 +152,8 @@ def _descendants() -> list[int]:
     children: dict[int, list[tuple[int, str]]] = {}
     for process_id, parent, state in _process_table():
         children.setdefault(parent, []).append((process_id, state))
-    found, open_parents = [], [os.getpid()]
+    found = []
+    open_parents = [os.getpid()]
     while open_parents:
         for process_id, state in children.get(open_parents.pop(), []):
             open_parents.append(process_id)

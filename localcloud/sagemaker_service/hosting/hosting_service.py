@@ -47,7 +47,10 @@ class HostingService:
         settings: ServiceSettings,
         clock: SystemClock,
     ) -> None:
-        self._store, self._transfer, self._settings, self._clock = store, transfer, settings, clock
+        self._store = store
+        self._transfer = transfer
+        self._settings = settings
+        self._clock = clock
         self._containers: dict[str, ModelContainer] = {}
 
     def start(self) -> None:
@@ -101,7 +104,8 @@ class HostingService:
         try:
             status, answer = self._containers[name].invoke(body)
         except ContainerFailed as error:
-            status, answer = 504, f"Your invocation timed out or was cut off: {error}"
+            status = 504
+            answer = f"Your invocation timed out or was cut off: {error}"
         if status == 200:
             return answer.encode()
         members = {"OriginalStatusCode": status, "OriginalMessage": answer}
@@ -153,7 +157,8 @@ class HostingService:
         return found
 
     def _put_new(self, kind: str, request: Document) -> Document:
-        name, now = request[f"{KINDS[kind]}Name"], self._clock.now_ms() / 1000
+        name = request[f"{KINDS[kind]}Name"]
+        now = self._clock.now_ms() / 1000
         arn = {f"{KINDS[kind]}Arn": self._arn(kind, name)}
         if name in self._store.documents(kind):
             raise validation_error(

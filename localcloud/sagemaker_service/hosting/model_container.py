@@ -40,7 +40,9 @@ class ModelContainer:
     def __init__(
         self, definition: Mapping[str, Any], folder: Path, *, settings: ServiceSettings
     ) -> None:
-        self._definition, self._folder, self._settings = definition, folder, settings
+        self._definition = definition
+        self._folder = folder
+        self._settings = settings
         self._log = folder / "log.txt"
         self._turn = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,7 +50,8 @@ class ModelContainer:
     def start(self, transfer: S3Transfer) -> None:
         """Returns when the model is loaded. Raises ContainerFailed, or DataUnavailable."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        model, archive = self._folder / "model", self._folder / "model.tar.gz"
+        model = self._folder / "model"
+        archive = self._folder / "model.tar.gz"
         model.mkdir(parents=True)
         unpack_data(transfer.download(*split_uri(self._definition["ModelDataUrl"]), archive), model)
         archive.unlink()

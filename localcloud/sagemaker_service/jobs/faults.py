@@ -124,8 +124,11 @@ class FaultInjector:
         """The delay in real seconds of each delivery of an event: none if it is lost, two if it is
         repeated.
         """
-        faults, dice = self._faults, self.dice("event", job_name, step)
-        is_lost, is_repeated, is_late = dice.random(), dice.random(), dice.random()
+        faults = self._faults
+        dice = self.dice("event", job_name, step)
+        is_lost = dice.random()
+        is_repeated = dice.random()
+        is_late = dice.random()
         if is_lost < faults.lost_event_fraction:
             return []
         delay = faults.late_event_seconds if is_late < faults.late_event_fraction else 0.0

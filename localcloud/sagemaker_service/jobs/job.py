@@ -8,6 +8,17 @@ from typing import Any
 
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 
+FAILURE_REASON_LIMIT = 1024
+# SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving)
+# x training time. Savings vary by type and hour. AWS names savings of up to 90 %; this nominal one
+# lies between.
+NOMINAL_SPOT_SAVING = 0.6
+# The failure reason of a job whose upload was ended, which SageMaker never does.
+UPLOAD_ENDED = (
+    f"ClientError: the upload of the outputs took longer than {UPLOAD_SECONDS} s, so the local "
+    "cloud ended it. SageMaker goes on, and bills it"
+)
+
 
 class Status(StrEnum):
     IN_PROGRESS = "InProgress"
@@ -54,11 +65,6 @@ BILLED = frozenset(
         SecondaryStatus.STOPPING,
     }
 )
-FAILURE_REASON_LIMIT = 1024
-# SageMaker bills a spot job at the on-demand price for fewer seconds than it trained: (1 - saving)
-# x training time. Savings vary by type and hour. AWS names savings of up to 90 %; this nominal one
-# lies between.
-NOMINAL_SPOT_SAVING = 0.6
 MESSAGES = {
     SecondaryStatus.STARTING: "Preparing the instances for training",
     SecondaryStatus.PENDING: "Waiting for capacity",
@@ -160,13 +166,6 @@ class TrainingJob:
     @property
     def max_runtime_seconds(self) -> int:
         return int((self.request.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds", 86400))
-
-
-# The failure reason of a job whose upload was ended, which SageMaker never does.
-UPLOAD_ENDED = (
-    f"ClientError: the upload of the outputs took longer than {UPLOAD_SECONDS} s, so the local "
-    "cloud ended it. SageMaker goes on, and bills it"
-)
 
 
 def decoded(hyperparameter: str) -> Any:

@@ -30,6 +30,9 @@ create table if not exists documents (kind text, key text, document text, primar
 # rare.
 CONVERTER = cattrs.Converter(detailed_validation=False)
 UNFINISHED = "status not in ('Completed', 'Failed', 'Stopped')"
+# The events of a changed job, each with the time of its first delivery attempt by the machine's
+# monotonic clock, in seconds
+EventsOf = Callable[[TrainingJob], Sequence[tuple[float, dict[str, Any]]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +40,6 @@ class StoredEvent:
     event_id: int
     failures: int
     document: dict[str, Any]
-
-
-# The events of a changed job, each with the time of its first delivery attempt by the machine's
-# monotonic clock, in seconds
-EventsOf = Callable[[TrainingJob], Sequence[tuple[float, dict[str, Any]]]]
 
 
 class JobStore:

@@ -13,6 +13,10 @@ from traindyno.core.suite.processes import global_batch_size, world_size
 from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
 
+NOMINAL_SEQUENCE_LENGTH = 512
+DEFAULT_STEPS = 100
+DEFAULT_SAMPLES = 8
+
 
 def is_shared(job: TrainingJob) -> bool:
     return DOCUMENT_VARIABLE in job.request.get("Environment", {})
@@ -24,11 +28,6 @@ def job_of_run(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
     return replace(
         job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own}
     )
-
-
-NOMINAL_SEQUENCE_LENGTH = 512
-DEFAULT_STEPS = 100
-DEFAULT_SAMPLES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,8 @@ class JobWork:
 
 def read_work(job: TrainingJob) -> JobWork:
     given = job.hyperparameters
-    settings, workload = _mapping(given.get("settings")), _mapping(given.get("workload"))
+    settings = _mapping(given.get("settings"))
+    workload = _mapping(given.get("workload"))
     planned = _settings_of(job, settings)
     processes = world_size(planned) or job.instance_count
     batch_size = max(global_batch_size(planned, processes), 1)

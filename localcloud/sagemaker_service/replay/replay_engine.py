@@ -107,7 +107,8 @@ class ReplayEngine:
             self._schedule.done(name, due_ms)
 
     def _failed(self, reason: str, job: TrainingJob) -> TrainingJob:
-        message, now_ms = SIMULATED + MESSAGES[SecondaryStatus.FAILED], self._clock.now_ms()
+        message = SIMULATED + MESSAGES[SecondaryStatus.FAILED]
+        now_ms = self._clock.now_ms()
         return ended(
             job, SecondaryStatus.FAILED, now_ms=now_ms, failure_reason=reason, message=message
         )

@@ -29,6 +29,9 @@ from traindyno.core.search.outpaced import MOST_STEPS, Pace, early_end, pace_of
 from traindyno.core.search.race import contenders_in_job
 from traindyno.core.search.run_scatter import run_scatter
 
+# Planned times are rounded to milliseconds.
+ROUNDING_MS = 1
+
 
 def as_begun(job: TrainingJob, work: SharedWork, records: Mapping[str, bytes]) -> TrainingJob:
     """``records``: journals and ends of all attempts, by their keys."""
@@ -87,10 +90,6 @@ def whole_pace(run: SharedRun) -> Pace | None:
     )
     pauses = run.trace.checkpoint_seconds + run.trace.evaluation_seconds
     return pace and pace._replace(longest_seconds=pace.longest_seconds + pauses)
-
-
-# Planned times are rounded to milliseconds.
-ROUNDING_MS = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,10 +292,8 @@ class _Turns:
         firsts = {run_id: paces[0] for run_id, paces in self.paces().items()}
         span = _ended(self.work, begun, firsts)
         if span.end_ms > self.deadline_ms:  # without a reason, the run is left
-            end_ms, reason = (
-                max(self.deadline_ms, span.begin_ms),
-                TIME_LIMIT if span.place == 1 else None,
-            )
+            end_ms = max(self.deadline_ms, span.begin_ms)
+            reason = TIME_LIMIT if span.place == 1 else None
             span = replace(span, end_ms=end_ms, reason=reason, bound=None)
         if self.until_ms is not None and span.end_ms > self.until_ms + ROUNDING_MS:
             return replace(span, end_ms=self.until_ms, reason=None, bound=None)
@@ -308,7 +305,8 @@ class _Turns:
 
 def _ended(work: SharedWork, span: Span, paces: Mapping[str, Pace]) -> Span:
     """As if the job had no deadline."""
-    run, first_step = span.run, span.first_step
+    run = span.run
+    first_step = span.first_step
     behind = None
     if work.race_samples is not None and run.first is None:
         behind = early_end(

@@ -90,11 +90,10 @@ def read_shared_work(
     runs = list[SharedRun]()
     for run in (*document["runs"], *document.get("again", ())):
         own = job_of_run(job, run)
-        work, trace = read_work(own), choose_trace(own, traces)
-        fate, about = (
-            _fate(own, work, trace, faults),
-            {"run_id": run["run_id"], "first": run.get("first")},
-        )
+        work = read_work(own)
+        trace = choose_trace(own, traces)
+        fate = _fate(own, work, trace, faults)
+        about = {"run_id": run["run_id"], "first": run.get("first")}
         runs.append(
             SharedRun(job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms, **about)
         )

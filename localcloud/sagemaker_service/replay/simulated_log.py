@@ -28,7 +28,9 @@ from traindyno.core.suite.preparation import TOKENS_MANIFEST, tokens_manifest
 
 EVALUATE = "evaluate"  # the phase
 WAIT_FRACTION = 0.02
-LOSS_AT_START, LOSS_AT_END = 10.0, 5.0
+LOSS_AT_START = 10.0
+LOSS_AT_END = 5.0
+DEFAULT_CHECKPOINTS = "/opt/ml/checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,9 +188,6 @@ def simulated_facts(job: TrainingJob, trace: Trace, work: JobWork) -> dict[str, 
         "strategy": work.values.get("strategy"),
         "simulated_share_of_peak": implied_rate(trace, job, work).text,
     }
-
-
-DEFAULT_CHECKPOINTS = "/opt/ml/checkpoints"
 
 
 class SimulatedFiles:

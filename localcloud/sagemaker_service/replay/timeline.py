@@ -199,7 +199,9 @@ def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timelin
     limits = job.request.get("StoppingCondition") or {}
     longest_wait = limits.get("MaxWaitTimeInSeconds") if job.is_spot else None
     longest_pending = limits.get("MaxPendingTimeInSeconds")
-    elapsed, billed, kept = 0.0, 0.0, list[TimedStatus]()
+    elapsed = 0.0
+    billed = 0.0
+    kept = list[TimedStatus]()
     for timed in planned:
         if timed.secondary_status is S.UPLOADING and timed.seconds > UPLOAD_SECONDS:
             ended_upload = replace(timed, seconds=float(UPLOAD_SECONDS))

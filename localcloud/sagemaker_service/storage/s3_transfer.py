@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 ABSENT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
+LOG = logging.getLogger(__name__)
+Stamp = tuple[int, int]
 
 
 class DataUnavailable(Exception):
@@ -156,10 +158,6 @@ def _unavailable(uri: str, error: ClientError) -> Exception:
     return DataUnavailable(
         f"ClientError: Data download failed:{details['Code']}: {details.get('Message', '')} ({uri})"
     )
-
-
-LOG = logging.getLogger(__name__)
-Stamp = tuple[int, int]
 
 
 class CheckpointSync:

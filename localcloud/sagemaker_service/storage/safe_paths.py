@@ -103,6 +103,9 @@ def _and_parents(name: str) -> Iterator[str]:
 
 def _of_this_user(member: tarfile.TarInfo) -> tarfile.TarInfo:
     own = copy.copy(member)
-    own.uid, own.gid, own.uname, own.gname = os.getuid(), os.getgid(), "", ""
+    own.uid = os.getuid()
+    own.gid = os.getgid()
+    own.uname = ""
+    own.gname = ""
     own.mode = (member.mode & 0o700) | (0o700 if member.isdir() else 0o600)
     return own

@@ -55,6 +55,8 @@ from traindyno.core.verdict.comparison import Change, ExecutionComparison, compa
 from traindyno.lab.judge_suite import judgement_of
 from traindyno.store.results import load_record
 
+SECONDS_BETWEEN_LINES = 60.0
+
 
 @with_options_of(LabChoice)
 def compare(
@@ -152,9 +154,6 @@ def _change(found: Comparison | None) -> str:
     return f"{change_text(found.ratio)} ({reach})"
 
 
-SECONDS_BETWEEN_LINES = 60.0
-
-
 class JobsStillRunning(TraindynoError):
     """Training jobs of a stopped execution did not end in time."""
 
@@ -205,7 +204,8 @@ def list_executions(
     table = Table("execution", "status", "started", "runs", "outcome", pad_edge=False)
     for each in listed:
         started = each["started_at"].replace("T", " ")[:19]
-        ended, most = each["ended_run_count"], each["run_count"]
+        ended = each["ended_run_count"]
+        most = each["run_count"]
         runs = (
             UNKNOWN
             if most is None

@@ -34,6 +34,19 @@ from traindyno.core.lab_names import DEFAULT_LAB
 LATEST = 100
 # A MiniStack that hangs must be stopped too, and soon.
 QUICK = {"connect_timeout": 1, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
+app = typer.Typer(
+    help="The cloud on this machine: MiniStack and the local SageMaker service.",
+    no_args_is_help=True,
+)
+GrantOption = Annotated[
+    int | None,
+    typer.Option(
+        "--grant-quotas",
+        min=1,
+        metavar="INSTANCES",
+        help="The quota of each AWS instance type for rehearsals, instead of AWS's default quotas.",
+    ),
+]
 
 
 def running_executions(home: Home, *, tell: Callable[[str], None]) -> tuple[str, ...]:
@@ -89,12 +102,6 @@ def confirm(question: str, *, otherwise: str) -> None:
         raise NotConfirmed(otherwise)
 
 
-app = typer.Typer(
-    help="The cloud on this machine: MiniStack and the local SageMaker service.",
-    no_args_is_help=True,
-)
-
-
 def check_traces(folder: Path | None) -> Path | None:
     try:
         if folder is not None and not read_traces(folder):
@@ -113,15 +120,6 @@ def check_prices(path: Path | None) -> Path | None:
     return path
 
 
-GrantOption = Annotated[
-    int | None,
-    typer.Option(
-        "--grant-quotas",
-        min=1,
-        metavar="INSTANCES",
-        help="The quota of each AWS instance type for rehearsals, instead of AWS's default quotas.",
-    ),
-]
 TracesOption = Annotated[
     Path | None,
     typer.Option(

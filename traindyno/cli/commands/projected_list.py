@@ -100,7 +100,8 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
 
 def _ratio_text(found: ProjectedActual) -> str:
     """``58.0 s ÷ 56.1 s = 1.03, inside``."""
-    text, side = TEXTS[found.quantity], f", {found.side}" if found.side else ""
+    text = TEXTS[found.quantity]
+    side = f", {found.side}" if found.side else ""
     return f"{text(found.actual)} ÷ {text(found.projected)} = {number_text(found.ratio)}{side}"
 
 
@@ -108,7 +109,8 @@ def _planned(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActu
     """The plan's expectation from earlier runs of the same cells, beside the jobs of the runs."""
     plan = bucket.find_as(plan_key(execution_id), read_stored_plan)
     if plan is not None and plan.expected.hours is not None:
-        results, usd = load_results(bucket, execution_id), plan.expected.usd
+        results = load_results(bucket, execution_id)
+        usd = plan.expected.usd
         seconds = float(plan.expected.hours * SECONDS_PER_HOUR)
         yield ProjectedActual(quantity="time", projected=seconds, actual=job_seconds(results))
         yield ProjectedActual(

@@ -42,7 +42,10 @@ from traindyno.core.verdict.report_data import report_document
 from traindyno.slices.report_parts import START_LINES
 from traindyno.travelling_files import allowed_paths
 
-FAILED, REFUSED, NOTHING_MEASURED, INTERRUPTED = 1, 2, 3, 130
+FAILED = 1
+REFUSED = 2
+NOTHING_MEASURED = 3
+INTERRUPTED = 130
 # How slices follow executions that are more than a suite's; each says whether this one is of its
 # kind.
 FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
@@ -224,7 +227,8 @@ def keep_repeats(found: FoundReport) -> None:
 
     rates: dict[str, list[float]] = {}
     for result in found.report.results:
-        cell, rate = result.run.cell, result.samples_per_second
+        cell = result.run.cell
+        rate = result.samples_per_second
         is_here = cell.settings.instance.startswith(LOCAL_PREFIX) and not result.is_simulated
         steady_seconds = result.measured.steady_seconds if result.measured else 0.0
         if is_here and rate is not None and steady_seconds >= LEAST_SECONDS:

@@ -66,7 +66,8 @@ def print_plan(
         )
         prices = {lane.instance_type: lane.price for lane in planned.lanes}
         for cell in planned.cells:
-            count, price = cell.settings.instance_count, prices[cell.settings.instance]
+            count = cell.settings.instance_count
+            price = prices[cell.settings.instance]
             usd = (
                 run_terms(cell.settings, suite).worst_case_usd(price.usd_per_hour)
                 if price
@@ -159,7 +160,8 @@ def print_memory(console: Terminal, planned: Plan) -> None:
     cells = {cell.cell_id: cell for cell in planned.cells}
     estimated = [each for each in planned.memory if each.finding.estimate is not None]
     for each in estimated:
-        cell, estimate = cells[each.cell_id], each.finding.estimate
+        cell = cells[each.cell_id]
+        estimate = each.finding.estimate
         assert estimate is not None
         sizes = (
             estimate.peak_bytes,

@@ -61,7 +61,8 @@ def job_table(suite: Suite, planned: Plan) -> Table:
     prices = {lane.instance_type: lane.price for lane in planned.lanes}
     cells = {cell.cell_id: cell for cell in planned.cells}
     for job in jobs_of_plan(suite, planned):
-        price, first = prices[job.instance], cells[job.cell_ids[0]]
+        price = prices[job.instance]
+        first = cells[job.cell_ids[0]]
         usd = run_terms(first.settings, suite).worst_case_usd(price.usd_per_hour) if price else None
         labels = ", ".join(cells[cell_id].label for cell_id in job.cell_ids)
         if job.is_further:
@@ -169,7 +170,8 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
 
 
 def _runs_text(suite: Suite, planned: Plan) -> str:
-    cells, trials = len(planned.cells), suite.measurement.trials
+    cells = len(planned.cells)
+    trials = suite.measurement.trials
     is_shared = suite.measurement.jobs is Jobs.SHARED
     in_jobs = (
         f" in {counted(sum(lane.job_count for lane in planned.lanes), 'job')}" if is_shared else ""
@@ -196,7 +198,8 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
     """Where measuring trains on more than the whole work has, with less to measure; None elsewhere,
     and for a script, which decides itself how long a run is.
     """
-    work, settings = suite.workload.examples, [cell.settings for cell in planned.cells]
+    work = suite.workload.examples
+    settings = [cell.settings for cell in planned.cells]
     sizes = [(each, world_size(each)) for each in settings if each.batch_search is None]
     batches = [global_batch_size(each, processes) for each, processes in sizes if processes]
     if suite.workload.task is Task.SCRIPT or not batches:

@@ -29,7 +29,9 @@ from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.slices.report_parts import VERDICT_LINES
 
-MOST_CELLS, MOST_LINES, MOST_ALTERNATIVES = 12, 6, 3
+MOST_CELLS = 12
+MOST_LINES = 6
+MOST_ALTERNATIVES = 3
 BAR_WIDTH = 24
 WIDEST_MEANS = 2.5
 
@@ -112,7 +114,8 @@ def _estimate(estimate: Estimate, text: Callable[[float], str]) -> str:
     """
     if estimate.interval is None:
         return text(estimate.mean)
-    low, high = estimate.interval.low, estimate.interval.high
+    low = estimate.interval.low
+    high = estimate.interval.high
     if text is share_text:
         return f"{text(estimate.mean)} ± {(high - low) / 2 * 100:.1f}"
     return estimate_text(estimate.mean, low, high, text)
@@ -140,7 +143,8 @@ def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> 
     edge = place(known[0].mean * (1 + tolerance))
 
     def bar(each: Estimate) -> str:
-        reach, letters = each.interval, [" "] * BAR_WIDTH
+        reach = each.interval
+        letters = [" "] * BAR_WIDTH
         first, last = (place(reach.low), place(reach.high)) if reach else (place(each.mean),) * 2
         letters[edge] = ":"
         letters[first : last + 1] = "─" * (last + 1 - first)

@@ -30,6 +30,27 @@ from traindyno.sagemaker.serving import IMAGES
 NEEDED_DISK_GB = 10
 COMPILERS = ("g++", "c++", "clang++")
 PACKAGES = ("traindyno", "boto3", "torch", "aws-cdk-lib")
+# The instance type of suites/smoke_aws.yaml, which README's AWS path runs first.
+SMOKE_INSTANCE = "ml.m5.large"
+ENDPOINT_QUOTA = Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None, default=None)
+# Quota → what needs at least one instance of it.
+USES = {
+    instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND): "suites/smoke_aws.yaml",
+    instance_quota(
+        REMOTE_INSTANCE, Purchase.ON_DEMAND
+    ): "the preparation of suites that set no other type for it",
+    account_quota(Purchase.ON_DEMAND): "each training job",
+    ENDPOINT_QUOTA: "traindyno deploy without --instance",
+}
+NEEDED_BOOTSTRAP = 6
+# Image of AWS's private registries, which SageMaker pulls for the account → what needs it.
+PULLED_IMAGES = {
+    default_image("none"): "scripts on CPUs",
+    **{image: f"traindyno deploy to a {kind.upper()}" for kind, image in IMAGES.items()},
+}
+# The CDK's own qualifier of its bootstrap
+DEFAULT_QUALIFIER = "hnb659fds"
+Connect = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,22 +105,6 @@ def _package(name: str) -> Check:
         )
 
 
-# The instance type of suites/smoke_aws.yaml, which README's AWS path runs first.
-SMOKE_INSTANCE = "ml.m5.large"
-
-
-ENDPOINT_QUOTA = Quota(name=f"{SERVING_INSTANCE} for endpoint usage", code=None, default=None)
-# Quota → what needs at least one instance of it.
-USES = {
-    instance_quota(SMOKE_INSTANCE, Purchase.ON_DEMAND): "suites/smoke_aws.yaml",
-    instance_quota(
-        REMOTE_INSTANCE, Purchase.ON_DEMAND
-    ): "the preparation of suites that set no other type for it",
-    account_quota(Purchase.ON_DEMAND): "each training job",
-    ENDPOINT_QUOTA: "traindyno deploy without --instance",
-}
-
-
 def check_quotas(connect: Callable[[str], Any]) -> list[Check]:
     """Reads limits only: the instances in use need rights that no deployment needs.
 
@@ -120,18 +125,6 @@ def _check_quota(reading: QuotaReading, needed_by: str) -> Check:
             "hours or days"
         )
     return Check(subject=reading.quota.name, found=str(reading.limit), advice=advice)
-
-
-NEEDED_BOOTSTRAP = 6
-# Image of AWS's private registries, which SageMaker pulls for the account → what needs it.
-PULLED_IMAGES = {
-    default_image("none"): "scripts on CPUs",
-    **{image: f"traindyno deploy to a {kind.upper()}" for kind, image in IMAGES.items()},
-}
-# The CDK's own qualifier of its bootstrap
-DEFAULT_QUALIFIER = "hnb659fds"
-
-Connect = Callable[[str], Any]
 
 
 def check_account(
@@ -207,7 +200,8 @@ def _price(pricing: Any, region: str | None) -> Check:
 
 
 def _pull(connect: Connect, name: str, region: str) -> Check:
-    subject, needed = f"image {name}", f"needed by {PULLED_IMAGES[name]}"
+    subject = f"image {name}"
+    needed = f"needed by {PULLED_IMAGES[name]}"
     try:
         uri = stock_image_uri(name, region)
     except ImageUnavailable as error:

@@ -121,7 +121,8 @@ def _refreshed(result: Result, services: LabServices) -> Result:
 
 def _unrecorded(owned: _Owned, suite: Suite) -> AnyResult:
     """A result made from the attempts."""
-    owner, price = owned.owner, PaidPrice(usd_per_instance_hour=owned.rows[0].usd_per_hour)
+    owner = owned.owner
+    price = PaidPrice(usd_per_instance_hour=owned.rows[0].usd_per_hour)
     if isinstance(owner, DataPreparation):
         return PreparationResult(
             preparation=owner,

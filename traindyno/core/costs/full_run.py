@@ -10,7 +10,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import CHECKPOINT
 
 # Names of phases; a script of one's own may log its checkpoints as "save".
-CHECKPOINTS, EVALUATIONS = (CHECKPOINT, "save"), ("evaluate",)
+CHECKPOINTS = (CHECKPOINT, "save")
+EVALUATIONS = ("evaluate",)
 SECONDS_PER_MINUTE = 60
 
 
@@ -42,7 +43,8 @@ def reschedule(result: RunResult) -> Rescheduled | None:
     """None if the full run has checkpoints or evaluations, and the trial shows none: their cost is
     unknown.
     """
-    measured, given = result.measured, result.full_run
+    measured = result.measured
+    given = result.full_run
     if given is None or measured is None or measured.throughput is None:
         return Rescheduled()
     step = rest = 1 / measured.throughput.steps_per_second
@@ -51,13 +53,15 @@ def reschedule(result: RunResult) -> Rescheduled | None:
         seen = _seen_checkpoints(measured)
         if seen is None:
             return None
-        rest, once = rest - seen.per_step, once + seen.once_seconds
+        rest = rest - seen.per_step
+        once = once + seen.once_seconds
         checkpoint_share = seen.each / (given.checkpoint_every_minutes * SECONDS_PER_MINUTE)
     if given.evaluate_every_steps is not None:
         seen = _seen_evaluations(result, measured)
         if seen is None:
             return None
-        rest, once = rest - seen.per_step, once + seen.once_seconds
+        rest = rest - seen.per_step
+        once = once + seen.once_seconds
         added = seen.each / given.evaluate_every_steps
     return Rescheduled(slower=(rest + added) * (1 + checkpoint_share) / step, once_seconds=once)
 

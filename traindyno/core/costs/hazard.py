@@ -18,6 +18,15 @@ from traindyno.core.statistics.distributions import SIGNIFICANCE, gamma_quantile
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.goal import SpotTerms
 
+# Instance type, purchase option.
+HazardKey = tuple[str, str]
+# The prior counts as much as one hour of an instance.
+PRIOR_HOURS = 1.0
+_TAIL = 0.025
+# A rate of which 95 % of the posterior span more than an order of magnitude is no figure: about
+# three events or fewer. On spot, where interruptions are expected, the first ones count.
+MOST_SPAN = 10.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessRate:
@@ -41,17 +50,6 @@ def measure_success(results: Sequence[RunResult]) -> SuccessRate:
     return SuccessRate(
         successes=successes, attempts=successes + sum(each in OWN_FAILURES for each in outcomes)
     )
-
-
-# Instance type, purchase option.
-HazardKey = tuple[str, str]
-
-# The prior counts as much as one hour of an instance.
-PRIOR_HOURS = 1.0
-_TAIL = 0.025
-# A rate of which 95 % of the posterior span more than an order of magnitude is no figure: about
-# three events or fewer. On spot, where interruptions are expected, the first ones count.
-MOST_SPAN = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +134,11 @@ def observe_hazards(
     seen = list(results)
     resumed = seen_resumption(seen)
     for result in seen:
-        key, count = hazard_key(result), result.run.cell.settings.instance_count
+        key = hazard_key(result)
+        count = result.run.cell.settings.instance_count
         instances[key] = min(count, instances.get(key, count))
-        restarts, measured = _restarts(result), measured_attempt(result)
+        restarts = _restarts(result)
+        measured = measured_attempt(result)
         counts[key] = counts.get(key, 0) + restarts + _count_faults(result)
         hours[key] = hours.get(key, 0.0) + instance_hours(result)
         known = waits.setdefault(key, [])
@@ -171,9 +171,12 @@ def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
     say nothing about hours of it.
     """
     lost = waiting = 0.0
-    count, is_resumed = 0, False
+    count = 0
+    is_resumed = False
     for result in results:
-        measured, attempt, restarts = result.measured, measured_attempt(result), _restarts(result)
+        measured = result.measured
+        attempt = measured_attempt(result)
+        restarts = _restarts(result)
         if measured is None or attempt is None or not restarts:
             continue
         count += restarts
@@ -276,7 +279,8 @@ def find_uneven_faults(cells: Mapping[str, Sequence[RunResult]]) -> dict[str, Un
 def _of_one_type(cells: Mapping[str, Sequence[RunResult]]) -> Iterator[tuple[str, UnevenFaults]]:
     counts = {cell_id: sum(map(_count_faults, results)) for cell_id, results in cells.items()}
     hours = {cell_id: sum(map(instance_hours, results)) for cell_id, results in cells.items()}
-    all_count, all_hours = sum(counts.values()), sum(hours.values())
+    all_count = sum(counts.values())
+    all_hours = sum(hours.values())
     for cell_id, count in counts.items():
         if not count or hours[cell_id] >= all_hours:
             continue

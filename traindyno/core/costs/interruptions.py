@@ -60,14 +60,13 @@ class Work:
         to write a checkpoint is in the measured rate). A run that starts again from its first step
         repeats its start with the rest: R is 0.
         """
-        hours, rate = (
-            self.training_seconds / SECONDS_PER_HOUR,
-            per_instance_hour * self.instance_count,
-        )
+        hours = self.training_seconds / SECONDS_PER_HOUR
+        rate = per_instance_hour * self.instance_count
         waiting = self.restart.waiting if hazard.wait_seconds is None else hazard.wait_seconds
         segment = self.segment_seconds
         if not segment and hazard.resumed is not None:
-            count, waiting = rate * hours, hazard.resumed.waiting
+            count = rate * hours
+            waiting = hazard.resumed.waiting
             factor = 1 + count * hazard.resumed.training / self.training_seconds
         else:
             part = min(hours, segment / SECONDS_PER_HOUR) if segment else hours
@@ -120,7 +119,8 @@ def _uninterrupted(result: RunResult, target: QualityTarget | None) -> tuple[flo
     if target is None:
         projection = project_run(result)
         return (projection.seconds, projection.training_seconds) if projection else None
-    reached, attempt = reach_target(result, target), measured_attempt(result)
+    reached = reach_target(result, target)
+    attempt = measured_attempt(result)
     if reached is None or attempt is None:
         return None
     return reached.seconds, reached.seconds - before_training_seconds(attempt.phase_seconds)

@@ -84,7 +84,8 @@ def predict_run(
     projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
     if not projected:
         return None
-    first, reason = projected[0][0], _why_not(projected)
+    first = projected[0][0]
+    reason = _why_not(projected)
     hazard = hazard or observe_hazards(each for each, _ in projected)[hazard_key(first)]
 
     def interval(
@@ -163,7 +164,8 @@ def _interruptions(probability: float, expected: float, hazard: Hazard) -> float
     """
     if expected <= 0:
         return 0.0
-    hours, count = hazard.hours + PRIOR_HOURS, 0
+    hours = hazard.hours + PRIOR_HOURS
+    count = 0
     share = hours / (hours + expected / hazard.per_instance_hour)
     while count < _MOST and incomplete_beta(hazard.shape, count + 1, share) < probability:
         count += 1 + count // _GROUP

@@ -14,6 +14,7 @@ from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 
 SECONDS_PER_HOUR = 3600
+PRICES_SHAPE = "region, as_of and prices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +37,6 @@ PriceList = Mapping[str, Price]
 def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal) -> Decimal:
     """The exact cost: only what is shown is rounded."""
     return Decimal(seconds) * instance_count * usd_per_hour / SECONDS_PER_HOUR
-
-
-PRICES_SHAPE = "region, as_of and prices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,8 @@ def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price
 
 def _problems(document: Mapping[str, Any]) -> Iterator[Problem]:
     """Problems of content; the converter reports problems of form."""
-    as_of, prices = document.get("as_of"), document.get("prices")
+    as_of = document.get("as_of")
+    prices = document.get("prices")
     if isinstance(as_of, str) and not _is_date(as_of):
         yield Problem(
             path="as_of", message=f"got {shown(as_of)}, expected a date such as 2026-11-21"

@@ -23,6 +23,7 @@ from traindyno.core.statistics.estimates import Interval
 # Seconds, dollars, bytes of the device that needs the most, and a share.
 TEXTS: Mapping[str, Callable[[Any], str]]
 TEXTS = {"time": seconds_text, "cost": usd_text, "memory": bytes_text, "MFU": share_text}
+HEADINGS = ("quantity", "projected", "actual", "actual ÷ projected", "90 % interval")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,8 @@ class ProjectedActual:
 
     def texts(self) -> tuple[str, str, str, str, str]:
         """What HEADINGS name."""
-        text, found = TEXTS[self.quantity], self.interval
+        text = TEXTS[self.quantity]
+        found = self.interval
         projected = text(self.projected) + (
             f" ({interval_text(found.low, found.high, text)})" if found else ""
         )
@@ -71,9 +73,6 @@ class ProjectedActual:
         )
 
 
-HEADINGS = ("quantity", "projected", "actual", "actual ÷ projected", "90 % interval")
-
-
 def job_seconds(results: Iterable[RunResult]) -> float | None:
     """In which any job had begun: a wait behind another job on this machine is none of theirs.
 
@@ -81,7 +80,8 @@ def job_seconds(results: Iterable[RunResult]) -> float | None:
     """
     spans = [attempt_span(attempt) for result in results for attempt in result.attempts]
     known = sorted(span for span in spans if span is not None)
-    seconds, until = 0.0, 0.0
+    seconds = 0.0
+    until = 0.0
     for begin, end in known:
         seconds += max(0.0, end - max(begin, until))
         until = max(until, end)

@@ -15,7 +15,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Purchase
 
-STARTING, INTERRUPTED = "starting", "interrupted"
+STARTING = "starting"
+INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,8 @@ def project_run(result: RunResult) -> Projection | None:
     Only the attempt that was measured is projected. Other attempts and interrupted sessions are not
     overhead of a run: they occur at a rate (see success.py and hazard.py).
     """
-    measured, scheduled = result.measured, reschedule(result)
+    measured = result.measured
+    scheduled = reschedule(result)
     attempt = measured_attempt(result)
     is_spot = result.price.purchase == Purchase.SPOT
     job_time = None if attempt is None else read_job_time(attempt, is_spot=is_spot)
@@ -125,7 +127,8 @@ def project(
     overhead = max(0.0, job_time.wall - steady_seconds)
     training_overhead = max(0.0, job_time.training - steady_seconds)
     remaining = max(0, examples - samples_before_steady) / samples_per_second
-    training, share = training_overhead + remaining, job_time.billable_share
+    training = training_overhead + remaining
+    share = job_time.billable_share
     billable = None if share is None else training * share
     return Projection(
         before_training_seconds=job_time.before_training,
@@ -155,7 +158,8 @@ def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
     training = trained_seconds(attempt)
     if training is None:
         return None
-    phases, billable = attempt.phase_seconds, attempt.billable_seconds
+    phases = attempt.phase_seconds
+    billable = attempt.billable_seconds
     wall = sum(phases.values()) or training
     if attempt.share is not None:
         alone = attempt.share.alone_seconds
@@ -180,7 +184,8 @@ def paid_usd(result: RunResult) -> Decimal | None:
     """What the run's attempts were billed; None if time or price is unknown."""
     if result.billable_seconds is None:
         return None
-    count, price = result.run.cell.settings.instance_count, result.price.usd_per_instance_hour
+    count = result.run.cell.settings.instance_count
+    price = result.price.usd_per_instance_hour
     return known_cost_usd(result.billable_seconds, count, price)
 
 
@@ -198,7 +203,8 @@ def known_cost_usd(
 
 def _without(job_time: JobTime, *, wall: float, training: float) -> JobTime:
     """With so many seconds less, at the same share that is billed."""
-    left, share = max(0.0, job_time.training - training), job_time.billable_share
+    left = max(0.0, job_time.training - training)
+    share = job_time.billable_share
     billable = None if share is None else left * share
     return replace(job_time, wall=max(0.0, job_time.wall - wall), training=left, billable=billable)
 

@@ -8,6 +8,14 @@ from math import floor, log10
 
 CENT = Decimal("0.01")
 MILLIONTH = Decimal("0.000001")
+UNKNOWN = "unknown"
+MINUTE = 60
+HOUR = 3600
+DAY = 86_400
+# An interval that is wider comes from an interruption rate at which no run would end.
+_WIDEST = 1000
+# From this share of the mean on, the ends of an interval say more than half of it.
+WIDE = 0.5
 
 
 def to_cents(amount: Decimal) -> Decimal:
@@ -29,7 +37,8 @@ def exact_usd_text(amount: Decimal) -> str:
     """$7.09 or $6.454812: to a millionth, where two rounded amounts would look equal; at least
     whole cents.
     """
-    exact, cents = amount.quantize(MILLIONTH).normalize(), to_cents(amount)
+    exact = amount.quantize(MILLIONTH).normalize()
+    cents = to_cents(amount)
     return dollars(cents if exact == cents else exact)
 
 
@@ -37,12 +46,6 @@ def dollars(amount: Decimal | str) -> str:
     """$1,234.50: the one way in which money is written."""
     text = f"{amount:,f}" if isinstance(amount, Decimal) else amount
     return f"-${text[1:]}" if text.startswith("-") else f"${text}"
-
-
-UNKNOWN = "unknown"
-MINUTE, HOUR, DAY = 60, 3600, 86_400
-# An interval that is wider comes from an interruption rate at which no run would end.
-_WIDEST = 1000
 
 
 def number_text(value: float | None, *, digits: int = 3) -> str:
@@ -126,10 +129,6 @@ def is_end_known(low: float, high: float) -> bool:
 
 def interval_text(low: float, high: float, text: Callable[[float], str]) -> str:
     return range_text(text(low), text(high) if is_end_known(low, high) else UNKNOWN)
-
-
-# From this share of the mean on, the ends of an interval say more than half of it.
-WIDE = 0.5
 
 
 def estimate_text(mean: float, low: float, high: float, text: Callable[[float], str]) -> str:

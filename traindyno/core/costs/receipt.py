@@ -140,11 +140,17 @@ def _line(
     logged: Attempt | None = result.attempts[-1]
     if isinstance(result, PreparationResult):
         job = result.preparation
-        run_id, label, instance, count = job.preparation_id, job.label, job.instance, 1
+        run_id = job.preparation_id
+        label = job.label
+        instance = job.instance
+        count = 1
     else:
-        cell, logged = result.run.cell, measured_attempt(result)
-        run_id, label = result.run.run_id, cell.label
-        instance, count = cell.settings.instance, cell.settings.instance_count
+        cell = result.run.cell
+        logged = measured_attempt(result)
+        run_id = result.run.run_id
+        label = cell.label
+        instance = cell.settings.instance
+        count = cell.settings.instance_count
     price = result.price.usd_per_instance_hour
     billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error

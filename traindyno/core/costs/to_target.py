@@ -70,7 +70,8 @@ def job_clock(result: RunResult) -> JobClock | None:
 
 def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
     """None where no evaluation reached the target, or the times of the job are unknown."""
-    measured, clock = result.measured, job_clock(result)
+    measured = result.measured
+    clock = job_clock(result)
     if measured is None or clock is None:
         return None
     before = 0.0

@@ -18,7 +18,8 @@ def excess_of(document: object) -> Problem | None:
 
     A part that occurs in several places counts once for each place.
     """
-    waiting, count = [(document, "", 1)], 1
+    waiting = [(document, "", 1)]
+    count = 1
     while waiting:
         value, path, depth = waiting.pop()
         count += len(value) if isinstance(value, Mapping | list | tuple) else 0

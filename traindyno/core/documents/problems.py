@@ -28,6 +28,34 @@ from traindyno.core.errors import Problem
 OBEYED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Some languages and emoji need the last two, the joiners.
 KEPT = {"\n", "\t", "\u200c", "\u200d"}
+SHOWN_CHARACTERS = 60
+LARGEST_SHOWN_INTEGER = 10**SHOWN_CHARACTERS  # Python writes no integer of more than 4300 digits
+EXPECTED_OF_TYPE = {
+    int: "an integer",
+    float: "a number",
+    Decimal: "a number",
+    str: "text",
+    bool: "true or false",
+}
+#: Fields of a suite that earlier versions accepted
+REMOVED = {
+    *(
+        "checkpoint_hours",
+        "estimate_memory",
+        "infra_check",
+        "instance_preferences",
+        "max_contended_repeats",
+    ),
+    *(
+        "max_upload_seconds",
+        "measure_anyway",
+        "prefetch_factor",
+        "regions",
+        "remote_debug",
+        "scaling",
+    ),
+    *("training_plan", "warm_pool_seconds"),
+}
 
 
 def visible(text: str) -> str:
@@ -41,17 +69,6 @@ def _visible(letter: str) -> str:
     if letter in KEPT or unicodedata.category(letter) not in OBEYED:
         return letter
     return letter.encode("unicode_escape").decode("ascii")
-
-
-SHOWN_CHARACTERS = 60
-LARGEST_SHOWN_INTEGER = 10**SHOWN_CHARACTERS  # Python writes no integer of more than 4300 digits
-EXPECTED_OF_TYPE = {
-    int: "an integer",
-    float: "a number",
-    Decimal: "a number",
-    str: "text",
-    bool: "true or false",
-}
 
 
 class Unexpected(ValueError):
@@ -134,27 +151,6 @@ def paths_of(value: Any, at: str = "") -> Iterator[str]:
         for index, inner in enumerate(value):
             yield join_path(at, index)
             yield from paths_of(inner, join_path(at, index))
-
-
-#: Fields of a suite that earlier versions accepted
-REMOVED = {
-    *(
-        "checkpoint_hours",
-        "estimate_memory",
-        "infra_check",
-        "instance_preferences",
-        "max_contended_repeats",
-    ),
-    *(
-        "max_upload_seconds",
-        "measure_anyway",
-        "prefetch_factor",
-        "regions",
-        "remote_debug",
-        "scaling",
-    ),
-    *("training_plan", "warm_pool_seconds"),
-}
 
 
 def advice_on(kind: str, word: object) -> str | None:

@@ -11,6 +11,19 @@ from typing import Any
 from traindyno.core.instances.devices import HOST, AcceleratorKind, Device, devices
 
 LOCAL_PREFIX = "local."
+# Families with EFA types that the toolkit (sagemaker-training 5.1.1) does not set up by itself, or
+# without RDMA (p5).
+EFA_FAMILIES_WITHOUT_SETUP = (
+    "p5",
+    "p5e",
+    "p5en",
+    "p6-b200",
+    "p6-b300",
+    "g6e",
+    "g7e",
+    "trn1n",
+    "trn2",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,21 +110,6 @@ def _read_row(name: str, row: Mapping[str, Any]) -> InstanceType:
         has_training_quota=row.get("has_training_quota", True),
         shares_host=row.get("shares_host", False),
     )
-
-
-# Families with EFA types that the toolkit (sagemaker-training 5.1.1) does not set up by itself, or
-# without RDMA (p5).
-EFA_FAMILIES_WITHOUT_SETUP = (
-    "p5",
-    "p5e",
-    "p5en",
-    "p6-b200",
-    "p6-b300",
-    "g6e",
-    "g7e",
-    "trn1n",
-    "trn2",
-)
 
 
 def efa_environment(instance_type: InstanceType, instance_count: int) -> dict[str, str]:

@@ -16,6 +16,24 @@ from traindyno.core.jobs.job_end import JobEnd, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import BatchFinding, OutpacedBound
 
+# The outcome of a run that has no further attempt: the reason why it could not run.
+LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
+    CapacityUnavailable: Outcome.CAPACITY_UNAVAILABLE,
+    JobTimeUsed: Outcome.TIMED_OUT,
+    RunsLeft: Outcome.INTERNAL_ERROR,
+    SlotUnavailable: Outcome.QUOTA_EXCEEDED,
+    ServiceFault: Outcome.INTERNAL_ERROR,
+    Throttled: Outcome.INTERNAL_ERROR,
+}
+# Errors of the service and of missing capacity, after which the state machine starts another
+# attempt.
+FAULT_ERRORS = (ServiceFault.__name__, CapacityUnavailable.__name__)
+UNBILLED_PHASES = (
+    JobPhaseName.WAITING.value,
+    JobPhaseName.STARTING.value,
+    JobPhaseName.INTERRUPTED.value,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShare:
@@ -62,25 +80,6 @@ def divide_whole(total: int, weights: Sequence[int]) -> list[int]:
 def divide_seconds(seconds: float, weights: Sequence[int]) -> list[float]:
     """In whole milliseconds."""
     return [part / 1000 for part in divide_whole(round(seconds * 1000), weights)]
-
-
-# The outcome of a run that has no further attempt: the reason why it could not run.
-LAST_OUTCOMES: dict[type[NextAttempt], Outcome] = {
-    CapacityUnavailable: Outcome.CAPACITY_UNAVAILABLE,
-    JobTimeUsed: Outcome.TIMED_OUT,
-    RunsLeft: Outcome.INTERNAL_ERROR,
-    SlotUnavailable: Outcome.QUOTA_EXCEEDED,
-    ServiceFault: Outcome.INTERNAL_ERROR,
-    Throttled: Outcome.INTERNAL_ERROR,
-}
-# Errors of the service and of missing capacity, after which the state machine starts another
-# attempt.
-FAULT_ERRORS = (ServiceFault.__name__, CapacityUnavailable.__name__)
-UNBILLED_PHASES = (
-    JobPhaseName.WAITING.value,
-    JobPhaseName.STARTING.value,
-    JobPhaseName.INTERRUPTED.value,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +146,8 @@ def ended_attempt(end: JobEnd, *, number: int, is_last: bool, submitted_at: floa
     """``is_last``: no further attempt is allowed, so the reason for one becomes the run's
     outcome.
     """
-    outcome, error = end.outcome, end.next_attempt
+    outcome = end.outcome
+    error = end.next_attempt
     if error is not None and is_last:
         outcome = LAST_OUTCOMES[error]
     phase_seconds: dict[str, float] = {}

@@ -10,6 +10,10 @@ from traindyno.core.jobs import journal_format
 from traindyno.core.jobs.journal_format import read_object
 from traindyno.core.jobs.run_end import HostEnd, RunEnd, agree, number_of, read_host_end, text_of
 
+_MILLISECONDS = 1000
+_DEPTH = 3  # of journals, as <journal>/<job name>/<host>.jsonl
+_END_DEPTH = 4  # of ends, as <run id>/<ended>/<job name>/<host>.json
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobJournal:
@@ -44,9 +48,6 @@ class JobJournal:
     runs_seconds: float | None = None
     #: From the end of the last run to the last parent's last line.
     end_seconds: float | None = None
-
-
-_MILLISECONDS = 1000
 
 
 @dataclass(slots=True)
@@ -88,7 +89,8 @@ def read_host_journal(job_name: str, contents: bytes) -> JobJournal:
 
 def _note(session: _Session, line: dict[str, object], seconds: float) -> None:
     """The first line of a kind counts, as in a file that was written twice."""
-    event, run_id = line.get("event"), text_of(line.get("run_id"))
+    event = line.get("event")
+    run_id = text_of(line.get("run_id"))
     if event == journal_format.PARENT_STARTED:
         session.started_at = number_of(line.get("time"))
     elif event == journal_format.PARENT_ENDED:
@@ -116,9 +118,12 @@ def _note(session: _Session, line: dict[str, object], seconds: float) -> None:
 
 
 def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
-    first, last = sessions[0], sessions[-1]
-    over, closed = last.over, last.closed_seconds
-    begin, end = min(first.began.values(), default=None), max(over.values(), default=None)
+    first = sessions[0]
+    last = sessions[-1]
+    over = last.over
+    closed = last.closed_seconds
+    begin = min(first.began.values(), default=None)
+    end = max(over.values(), default=None)
     is_whole = (
         len(sessions) == 1
         and begin is not None
@@ -173,10 +178,6 @@ def merge_journals(job_name: str, hosts: Sequence[JobJournal]) -> JobJournal:
         has_worked=any(each.has_worked for each in hosts),
         left={run_id: reason for each in (*hosts, fullest) for run_id, reason in each.left.items()},
     )
-
-
-_DEPTH = 3  # of journals, as <journal>/<job name>/<host>.jsonl
-_END_DEPTH = 4  # of ends, as <run id>/<ended>/<job name>/<host>.json
 
 
 def read_job_journal(

@@ -51,7 +51,8 @@ MARK_VARIABLE = "TRAINDYNO_PARENT"
 # Where several hosts are one machine: what is at /opt/ml, where the parents meet, and which program
 # is torchrun there
 OPT_ML_VARIABLE = "TRAINDYNO_OPT_ML"
-MASTER_ADDRESS_VARIABLE, MASTER_PORT_VARIABLE = "TRAINDYNO_MASTER_ADDRESS", "TRAINDYNO_MASTER_PORT"
+MASTER_ADDRESS_VARIABLE = "TRAINDYNO_MASTER_ADDRESS"
+MASTER_PORT_VARIABLE = "TRAINDYNO_MASTER_PORT"
 TORCHRUN_VARIABLE = "TRAINDYNO_TORCHRUN"
 # The folder of shared memory, on a machine that only this job uses. With others, what they left
 # can't be told from what they will use, nor their memory of devices from this job's.
@@ -59,22 +60,28 @@ SHARED_MEMORY_VARIABLE = "TRAINDYNO_SHARED_MEMORY"
 # Names the folder that SageMaker copies to the job's checkpoint prefix
 FOLDER_VARIABLE = "TRAINDYNO_JOB_FOLDER"
 CONTAINER_FOLDER = "/opt/ml/checkpoints"
-ENDED, JOURNAL = "ended", "journal"
-STEP_LOG, STATE = "step_log", "state"
+ENDED = "ended"
+JOURNAL = "journal"
+STEP_LOG = "step_log"
+STATE = "state"
 # In the folder of the job's output: <run id>.<host>.log
 LOGS = "logs"
 # How a line of a run begins in the job's log, and a word in which it is changed there: the training
 # toolkit would keep all later lines
 RUN_LINE = "[{}] "
-ERROR, INSTEAD_OF_ERROR = "Error", "Err-or"
+ERROR = "Error"
+INSTEAD_OF_ERROR = "Err-or"
 
 # How the parent starts a run
-PROCESS, TORCHRUN = "process", "torchrun"
+PROCESS = "process"
+TORCHRUN = "torchrun"
 
 # Events of the journal; every line has ``event``, ``time`` (epoch seconds) and
 # ``elapsed_milliseconds`` since the parent's first line, by a monotonic clock
-PARENT_STARTED, PARENT_ENDED = "parent_started", "parent_ended"
-RUN_BEGAN, RUN_ENDED = "run_began", "run_ended"
+PARENT_STARTED = "parent_started"
+PARENT_ENDED = "parent_ended"
+RUN_BEGAN = "run_began"
+RUN_ENDED = "run_ended"
 RUN_SKIPPED = "run_skipped"  # it had ended in an earlier attempt
 WARM_UP_BEGAN, WARMED_UP = "warm_up_began", "warmed_up"  # the throw-away run before the first one
 PROBE_BEGAN, PROBED = "probe_began", "probed"  # a throw-away run that shows whether a batch fits

@@ -20,6 +20,19 @@ from traindyno.core.jobs.run_end import RunEnd
 # SageMaker gives whole seconds, and its clock and the host's differ.
 CLOCK_SECONDS = 5.0
 _ENDING = (JobPhaseName.UPLOADING, JobPhaseName.STOPPING)
+STARTING = JobPhaseName.STARTING.value
+INTERRUPTED = JobPhaseName.INTERRUPTED.value
+END_MISSING = (
+    "The job completed, but the end of this run is not in S3, or its files are not as the end says."
+)
+# How a run's end is classified: its outcome and its message.
+Classify = Callable[[RunEnd], tuple[Outcome, str | None]]
+# What ends a job while one of its runs is in progress, and says nothing of the others.
+_OF_RUN_IN_PROGRESS = OWN_FAILURES | {Outcome.KILLED}
+# However many runs end in each.
+MOST_ATTEMPTS = 100
+# Somebody ended the job, and no further attempt is wanted.
+STOPS = (Outcome.STOPPED_BY_USER, Outcome.COST_STOPPED)
 
 
 def divide_job(
@@ -146,14 +159,6 @@ def _trained(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:
     return [whole * each / total if total else whole / len(weights) for each in billed]
 
 
-STARTING, INTERRUPTED = JobPhaseName.STARTING.value, JobPhaseName.INTERRUPTED.value
-END_MISSING = (
-    "The job completed, but the end of this run is not in S3, or its files are not as the end says."
-)
-# How a run's end is classified: its outcome and its message.
-Classify = Callable[[RunEnd], tuple[Outcome, str | None]]
-
-
 def attempts_of_run(
     run_id: str,
     jobs: Sequence[tuple[Attempt, JobJournal | None]],
@@ -226,7 +231,8 @@ def _phases(job: Attempt, journal: JobJournal, run_id: str) -> dict[str, float]:
     """The job's, with one start; interruptions, and the starts after them, are of the runs that
     they cut off.
     """
-    suffered, count = journal.interrupted.count(run_id), journal.restarts
+    suffered = journal.interrupted.count(run_id)
+    count = journal.restarts
     phases = dict(job.phase_seconds)
     if count and STARTING in phases:
         phases[STARTING] *= (1 + suffered) / (1 + count)
@@ -252,22 +258,12 @@ def _with_end(part: Attempt, end: RunEnd | None, outcome_of: Classify) -> Attemp
     return part
 
 
-# What ends a job while one of its runs is in progress, and says nothing of the others.
-_OF_RUN_IN_PROGRESS = OWN_FAILURES | {Outcome.KILLED}
-
-
 def _of_another(part: Attempt) -> Attempt:
     """For a run that did not begin in the job: another one may have ended it."""
     if part.outcome not in _OF_RUN_IN_PROGRESS:
         return part
     message = f"not started: its job ended before its turn ({part.outcome}: {part.message})"
     return replace(part, outcome=Outcome.INTERNAL_ERROR, message=message)
-
-
-# However many runs end in each.
-MOST_ATTEMPTS = 100
-# Somebody ended the job, and no further attempt is wanted.
-STOPS = (Outcome.STOPPED_BY_USER, Outcome.COST_STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

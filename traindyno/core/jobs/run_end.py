@@ -9,6 +9,9 @@ from typing import Any
 from traindyno.core.jobs.journal_format import FORMAT_VERSION, read_object
 from traindyno.core.search.largest_batch import Probe
 
+#: Instead of a batch that was found.
+NONE_FITS = 0
+
 
 def number_of(value: object) -> float | None:
     """A finite number."""
@@ -52,15 +55,12 @@ def read_bound(value: object) -> OutpacedBound | None:
     """As the job's parent wrote it; None if it is damaged or absent."""
     if not isinstance(value, Mapping):
         return None
-    by, steps = text_of(value.get("by")), whole_of(value.get("steps"))
+    by = text_of(value.get("by"))
+    steps = whole_of(value.get("steps"))
     ratio = number_of(value.get("least_ratio"))
     if not by or ratio is None or ratio <= 0 or steps is None:
         return None
     return OutpacedBound(by=by, least_ratio=ratio, steps=steps)
-
-
-#: Instead of a batch that was found.
-NONE_FITS = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,8 @@ def read_batch_finding(value: object) -> BatchFinding | None:
     """As the job's parent wrote it; None if it is damaged or absent."""
     if not isinstance(value, Mapping):
         return None
-    batch, probes = whole_of(value.get("batch")), value.get("probes")
+    batch = whole_of(value.get("batch"))
+    probes = value.get("probes")
     if batch is None or batch < 1 or not isinstance(probes, Sequence):
         return None
     read = [_probe(each) for each in probes]
@@ -91,7 +92,8 @@ def read_batch_finding(value: object) -> BatchFinding | None:
 def _probe(value: object) -> Probe | None:
     if not isinstance(value, Mapping):
         return None
-    batch, fits = whole_of(value.get("batch")), value.get("fits")
+    batch = whole_of(value.get("batch"))
+    fits = value.get("fits")
     if batch is None or not isinstance(fits, bool):
         return None
     return Probe(
@@ -183,7 +185,8 @@ def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
     ):
         return None
     reason, host, files, hosts = (found.get(name) for name in ("reason", "host", "files", "hosts"))
-    ended_at, own = number_of(found.get("ended_at")), number_of(found.get("own_milliseconds"))
+    ended_at = number_of(found.get("ended_at"))
+    own = number_of(found.get("own_milliseconds"))
     names = [name for name in hosts if isinstance(name, str)] if isinstance(hosts, list) else []
     if not (isinstance(reason, str) and isinstance(host, str) and isinstance(files, dict)):
         return None

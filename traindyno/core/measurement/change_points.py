@@ -32,7 +32,8 @@ def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
     autocorrelation: correlated noise that returns to its level after some steps is not a change.
     """
     sums = [0.0, *accumulate(levels)]
-    pending, found = [(0, len(levels))], []
+    pending = [(0, len(levels))]
+    found = []
     while pending:
         first, end = pending.pop()
         split = _find_change(levels[first:end])
@@ -50,7 +51,9 @@ def _find_change(levels: Sequence[float]) -> int | None:
     count = len(levels)
     if count < 2 * LEAST_REGIME_STEPS:
         return None
-    mean, middle, squares = sum(levels) / count, (count - 1) / 2, count * (count**2 - 1) / 12
+    mean = sum(levels) / count
+    middle = (count - 1) / 2
+    squares = count * (count**2 - 1) / 12
     slope = sum((place - middle) * level for place, level in enumerate(levels)) / squares
     before = list(accumulate(levels, initial=0.0))
 

@@ -30,6 +30,8 @@ from traindyno.core.statistics.estimates import (
     comparison_of,
 )
 
+TOLERANCE = LEAST_CHANGE
+
 
 def seeds_of(results: Sequence[RunResult]) -> tuple[int, ...] | None:
     """The different seeds with which these runs trained, in order.
@@ -43,9 +45,6 @@ def seeds_of(results: Sequence[RunResult]) -> tuple[int, ...] | None:
 def are_draws_of_seeds(results: Sequence[RunResult]) -> bool:
     """Whether each run shows a seed of its own."""
     return len(seeds_of(results) or ()) == len(results)
-
-
-TOLERANCE = LEAST_CHANGE
 
 
 class ParityFinding(StrEnum):
@@ -126,7 +125,8 @@ def _compare(
     reference_by_seed: Mapping[int | None, float],
     spread: LossSpread | None,
 ) -> Comparison | None:
-    own, reference = list(own_by_seed.values()), list(reference_by_seed.values())
+    own = list(own_by_seed.values())
+    reference = list(reference_by_seed.values())
     if not own or not reference or min(*own, *reference) <= 0:
         return None
     if own_by_seed.keys() == reference_by_seed.keys() and len(own) > 1:
@@ -167,7 +167,8 @@ def pool_spread(losses: Iterable[Sequence[float]]) -> LossSpread | None:
 def _judge(found: Comparison | None, tolerance: float, share: float) -> ParityFinding:
     if found is None:
         return ParityFinding.UNKNOWN
-    above, below = found.p_at_least(1 + tolerance), found.p_at_least(1 / (1 + tolerance))
+    above = found.p_at_least(1 + tolerance)
+    below = found.p_at_least(1 / (1 + tolerance))
     if above is None or below is None:
         return ParityFinding.ONE_TRIAL
     if above < SIGNIFICANCE and 1 - below < SIGNIFICANCE:

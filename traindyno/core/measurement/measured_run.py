@@ -22,6 +22,11 @@ from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unknown_work import name_unknown_work
 
 LEARNT_LATER = (BATCH_SEARCH, ROW_VALUES)
+# A run that loses more than this share of its CPU time is contended: the share equals the tolerance
+# between cells.
+LARGEST_STEAL_SHARE = LEAST_CHANGE
+LARGEST_FOREIGN_SHARE = 0.05
+MOST_STEP_TIMES = 600
 
 
 def checkpoint_seconds(session: Session) -> float | None:
@@ -34,12 +39,6 @@ def checkpoint_seconds(session: Session) -> float | None:
     ]
     slowest = [max(phase.seconds for phase in together) for together in zip(*waits, strict=False)]
     return mean_of(slowest)
-
-
-# A run that loses more than this share of its CPU time is contended: the share equals the tolerance
-# between cells.
-LARGEST_STEAL_SHARE = LEAST_CHANGE
-LARGEST_FOREIGN_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,24 +86,17 @@ def measure_contention(session: Session) -> Contention | None:
 
 def _of_host(processes: Sequence[ProcessLog]) -> Contention:
     """The host's own counters are the same in each of its processes, so they are read from one."""
-    host, loads = (
-        processes[0].host_loads,
-        [load for process in processes for load in process.host_loads],
-    )
+    host = processes[0].host_loads
+    loads = [load for process in processes for load in process.host_loads]
     capacity = sum(load.seconds * load.host_cpu_count for load in host)
-    own, waited = (
-        sum(load.cpu_seconds for load in loads),
-        sum(load.run_queue_seconds for load in loads),
-    )
+    own = sum(load.cpu_seconds for load in loads)
+    waited = sum(load.run_queue_seconds for load in loads)
     busy = sum(load.host_busy_seconds for load in host)
     return Contention(
         steal_share=sum(load.steal_seconds for load in host) / capacity,
         foreign_share=max(0.0, busy - own) / capacity,
         queue_share=waited / (waited + own) if waited + own else 0.0,
     )
-
-
-MOST_STEP_TIMES = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,22 @@ from traindyno.core.step_log.fields import LoggedPhase
 from traindyno.core.step_log.line import PROBE
 from traindyno.core.step_log.step_table import StepTable, phases_apart, tabulate_steps
 
+FIRST_STEP = "first_step"
+WARMUP = "warmup"
+STEADY = "steady"
+OTHER = "other"
+EARLIER_STEPS = "earlier_steps"
+REPEATED_STEPS = "repeated_steps"
+# Of the training time: until the program's first phase, and after a shared job's last run
+JOB_START = "job_start"
+JOB_END = "job_end"
+TRAINING = JobPhaseName.TRAINING.value
+INTERRUPTED = JobPhaseName.INTERRUPTED.value
+BEFORE_TRAINING = ("waiting", "starting", "downloading")
+AFTER_TRAINING = ("uploading",)
+SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
+AFTER_STEPS = ("last_checkpoint", "evaluate", "save", PROBE, "teardown")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSteps:
@@ -34,12 +50,11 @@ def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
     resumed_at: int | None = None
     for session in reversed([session for session in sessions if session.common_steps]):
         table = tabulate_steps(session)
-        first, last = table.numbers[0], table.numbers[-1]
+        first = table.numbers[0]
+        last = table.numbers[-1]
         end = last + 1 if resumed_at is None else resumed_at
-        kept, repeated = (
-            tabulate_steps(session, range(first, end)),
-            tabulate_steps(session, range(end, last + 1)),
-        )
+        kept = tabulate_steps(session, range(first, end))
+        repeated = tabulate_steps(session, range(end, last + 1))
         divided.append(SessionSteps(session=session, kept=kept, repeated=repeated))
         resumed_at = first if resumed_at is None else min(resumed_at, first)
     return divided[::-1]
@@ -48,17 +63,6 @@ def divide_steps(sessions: Sequence[Session]) -> list[SessionSteps]:
 def wall_seconds(table: StepTable) -> float:
     """The time from the first step's begin to the last one's end, on the rank that took longest."""
     return table.wall_seconds(0, len(table) - 1) if len(table) else 0.0
-
-
-FIRST_STEP, WARMUP, STEADY, OTHER = "first_step", "warmup", "steady", "other"
-EARLIER_STEPS, REPEATED_STEPS = "earlier_steps", "repeated_steps"
-# Of the training time: until the program's first phase, and after a shared job's last run
-JOB_START, JOB_END = "job_start", "job_end"
-TRAINING, INTERRUPTED = JobPhaseName.TRAINING.value, JobPhaseName.INTERRUPTED.value
-BEFORE_TRAINING = ("waiting", "starting", "downloading")
-AFTER_TRAINING = ("uploading",)
-SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
-AFTER_STEPS = ("last_checkpoint", "evaluate", "save", PROBE, "teardown")
 
 
 def measure_phases(
@@ -85,7 +89,8 @@ def measure_phases(
     for each in others:
         _add(script, _seconds_of_interrupted(each))
     training = service.pop(TRAINING, None)
-    start, other = dict[str, float](), dict[str, float]()
+    start = dict[str, float]()
+    other = dict[str, float]()
     if training is not None:
         measured = next(
             (each for each in attempts if session and each.job_name == session.job_name), None
@@ -102,7 +107,8 @@ def job_parts(attempt: Attempt, session: Session) -> dict[str, float]:
     """What the job did of its training time before the session's first phase: the container, the
     toolkit, packages; of a shared job, its parent and its warm-up run, and its end.
     """
-    share, phases = attempt.share, phases_alone(attempt)
+    share = attempt.share
+    phases = phases_alone(attempt)
     if share is not None:
         return {
             JOB_START: share.start_seconds - phases.get("downloading", 0.0),
@@ -127,7 +133,8 @@ def phases_alone(attempt: Attempt) -> Mapping[str, float]:
     """The service's phases, of a job of this run alone; nothing of a job that did nothing for the
     run.
     """
-    phases, share = attempt.phase_seconds, attempt.share
+    phases = attempt.phase_seconds
+    share = attempt.share
     if share is None:
         return phases
     if not share.place:
@@ -139,7 +146,8 @@ def phase_parts(attempt: Attempt) -> Mapping[str, float]:
     """The run's part of the service's phases of its job: its part of the training, and an equal one
     of the others.
     """
-    phases, share = attempt.phase_seconds, attempt.share
+    phases = attempt.phase_seconds
+    share = attempt.share
     if share is None:
         return phases
     if not share.place:
@@ -188,7 +196,8 @@ def _seconds_of_interrupted(steps: SessionSteps) -> dict[str, float]:
     seconds = _phase_seconds(phases)
     for name, table in ((EARLIER_STEPS, steps.kept), (REPEATED_STEPS, steps.repeated)):
         if len(table):
-            first, last = table.ranks[0].steps[0], table.ranks[0].steps[-1]
+            first = table.ranks[0].steps[0]
+            last = table.ranks[0].steps[-1]
             seconds[name] = last.end - first.begin - _overlap(phases, first.begin, last.end)
     return seconds
 

@@ -35,6 +35,8 @@ MOST_AFTER_TRACEBACK = 3
 LONGEST_ERROR = 300
 _TRACEBACK = "Traceback (most recent call last):"
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?$")
+RUN_RESULT = Format(name="run result", version=1)
+PREPARATION_RESULT = Format(name="preparation result", version=1)
 
 
 def describe_doubt(step_log: StepLog | None, log_tail: Sequence[str]) -> str | None:
@@ -87,9 +89,6 @@ def billed_seconds(attempts: Sequence[Attempt]) -> float | None:
     """All attempts together; None if any of them is unknown."""
     known = [each.billable_seconds for each in attempts if each.billable_seconds is not None]
     return sum(known) if known and len(known) == len(attempts) else None
-
-
-RUN_RESULT = Format(name="run result", version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +194,12 @@ def build_run_result(
     """``step_log`` is None if no process wrote one."""
     session = step_log.measured if step_log else None
     table = tabulate_steps(session) if session else None
-    measured, others = None, list[SessionSteps]()
+    measured = None
+    others = list[SessionSteps]()
     if step_log is not None and session is not None and table is not None:
         # the peak is known for the 16-bit formats only, dense
-        settings, known = run.cell.settings, find_instance_type(run.cell.settings.instance)
+        settings = run.cell.settings
+        known = find_instance_type(run.cell.settings.instance)
         is_known = known is not None and settings.precision is not Precision.FP32
         measured = measure_run(
             step_log,
@@ -270,9 +271,6 @@ def _contradiction(outcome: Outcome, step_log: StepLog | None) -> tuple[Outcome,
     if session is not None and session.missing_ranks:
         return Outcome.USER_CODE_ERROR, session.describe_missing_ranks()
     return None
-
-
-PREPARATION_RESULT = Format(name="preparation result", version=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

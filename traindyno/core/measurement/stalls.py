@@ -15,6 +15,11 @@ _DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution
 _NEIGHBOURS = 7  # steps on each side
 _STALL_DEVIATIONS = 6.0
 _LEAST_STALL = log(1.25)
+ONE_TIME_PHASES = (
+    *("launch", "import", "fork", "load", "restore", "setup", "compile", PAUSE, BATCH_SEARCH),
+    *("last_checkpoint", "teardown"),
+)
+_ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +72,6 @@ def find_stalls(step_seconds: Sequence[float], levels: Sequence[float]) -> tuple
         else:
             found.append(Stall(first=index, last=index, seconds=excess))
     return tuple(found)
-
-
-ONE_TIME_PHASES = (
-    *("launch", "import", "fork", "load", "restore", "setup", "compile", PAUSE, BATCH_SEARCH),
-    *("last_checkpoint", "teardown"),
-)
-_ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +132,9 @@ def classify_phases(
     for index, by_name in phases.items():
         for name, seconds in by_name.items():
             places.setdefault(name, []).append((index, seconds))
-    recurring, one_time, single = [], [], []
+    recurring = []
+    one_time = []
+    single = []
     for name, found in places.items():
         steps_between = _phase_period(
             [index for index, _ in sorted(found)], count, name in after_steps
@@ -159,9 +159,11 @@ def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> E
     Two or more that take about as long as each other recur: three or more at equal distances at
     their period, others as often as they were seen.
     """
-    groups, recurring = _group_alike(stalls), list[RecurringEvent]()
+    groups = _group_alike(stalls)
+    recurring = list[RecurringEvent]()
     for alike in groups:
-        seconds, places = [each.seconds for each in alike], [each.first - first for each in alike]
+        seconds = [each.seconds for each in alike]
+        places = [each.first - first for each in alike]
         period = _even_period(places, count) if len(places) >= LEAST_COUNT else None
         if period is not None:
             recurring.append(

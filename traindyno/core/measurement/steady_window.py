@@ -17,6 +17,7 @@ from traindyno.core.statistics.distributions import SIGNIFICANCE
 EARLY_SHARE = 0.1
 LEAST_STEADY_SHARE = 0.2
 LEAST_STEADY_STEPS = LEAST_REGIME_STEPS
+MOST_CHANGE = LEAST_CHANGE  # of a drift over the log
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,9 +196,6 @@ def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:
     return first
 
 
-MOST_CHANGE = LEAST_CHANGE  # of a drift over the log
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteadyState:
     """Steps [0, warmup_steps) are not steady.
@@ -222,7 +220,8 @@ def _why_not(window: SteadyWindow, numbers: Sequence[int] | None) -> str | None:
     def number(index: int) -> int:
         return numbers[min(index, len(numbers) - 1)] if numbers else index
 
-    count, least = window.count, LEAST_STEADY_STEPS + 1
+    count = window.count
+    least = LEAST_STEADY_STEPS + 1
     if window.given is None and count < least:
         return f"too few steps to find the end of the warm-up: {count} of at least {least}"
     if window.given is not None and window.given >= count:

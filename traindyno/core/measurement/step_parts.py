@@ -30,6 +30,9 @@ from traindyno.core.step_log.line import (
 from traindyno.core.step_log.step_table import StepTable
 
 NORMAL_QUANTILE = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+LEAST_PROBE_STEPS = 2
+# Each leaves out what the one before does, and one thing more.
+PROBES = (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +65,6 @@ def mean_seconds(parts: Sequence[PartSeconds]) -> PartSeconds:
 
 def standard_error(values: Sequence[float]) -> float:
     return stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
-
-
-LEAST_PROBE_STEPS = 2
 
 
 def rounds_of(processes: Sequence[ProcessLog], name: str) -> list[PartSeconds]:
@@ -107,10 +107,6 @@ def error_of_rounds(parts: Sequence[Sequence[PartSeconds]]) -> float:
         return 0.0
     pooled = sqrt(fmean(standard_error([each.mean for each in rounds]) ** 2 for rounds in parts))
     return pooled * t_quantile((1 + CONFIDENCE) / 2, degrees) / NORMAL_QUANTILE
-
-
-# Each leaves out what the one before does, and one thing more.
-PROBES = (WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,10 +189,8 @@ def _divide(
     if not whole or not held or len(whole) != len(held):
         return parts
     scale = parts.step.mean / fmean(each.mean for each in whole)
-    exchanged, updated = (
-        [] if is_alone else differences(held, apart),
-        differences(apart or held, no_optimizer),
-    )
+    exchanged = [] if is_alone else differences(held, apart)
+    updated = differences(apart or held, no_optimizer)
     of_data = differences(whole, held)
     error = error_of_rounds([each for each in (of_data, exchanged, updated) if each])
 

@@ -142,7 +142,8 @@ def measure_step_time(
         for index in range(stall.first, stall.last + 1):
             core[index] = min(core[index], exp(window.levels[index]))
     core = core[window.first :]
-    core_seconds, mean = fmean(core) if core else 0.0, estimate_mean(core)
+    core_seconds = fmean(core) if core else 0.0
+    mean = estimate_mean(core)
     parts = [(event.variance_per_step, max(1.0, event.count - 1.0)) for event in recurring]
     parts = [(mean.variance, mean.degrees_of_freedom), *parts] if mean else []
     return StepTime(

@@ -66,7 +66,8 @@ def measure_throughput(
 
     Waiting for data is time.
     """
-    first, last = step_time.steady_state.warmup_steps, len(table) - 1
+    first = step_time.steady_state.warmup_steps
+    last = len(table) - 1
     if first > last:
         return None
     # below the sum of the slowest ranks' intervals if ranks don't wait for each other at each step

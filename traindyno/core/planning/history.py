@@ -140,7 +140,8 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
 
 def _learn(cell_id: str, past: list[PastRun], suite: Suite) -> CellHistory:
     added = [_added_seconds(run, suite) or 0.0 for run in past]
-    runs, times = [each.summary for each in past], [each.summary.time for each in past]
+    runs = [each.summary for each in past]
+    times = [each.summary.time for each in past]
     longest_seconds = IMAGE_SECONDS + suite.limits.max_job_seconds + ENDING_SECONDS
     return CellHistory(
         cell_id=cell_id,
@@ -191,7 +192,8 @@ def _added_seconds(past: PastRun, suite: Suite) -> float | None:
     run = past.summary
     if run.outcome is not Outcome.COMPLETED or suite.workload.task is Task.SCRIPT:
         return 0.0
-    of_steps, of_probes = _seconds_of_more_steps(past, suite), _probe_seconds(run, suite)
+    of_steps = _seconds_of_more_steps(past, suite)
+    of_probes = _probe_seconds(run, suite)
     return (
         None
         if of_steps is None or of_probes is None
@@ -219,8 +221,10 @@ def _seconds_of_more_steps(past: PastRun, suite: Suite) -> float | None:
 
     A run that set its own number had more than ``max_steps``.
     """
-    run, max_steps = past.summary, suite.measurement.max_steps
-    seconds, set_its_own = suite.measurement.least_seconds, (run.steps or 0) > past.max_steps
+    run = past.summary
+    max_steps = suite.measurement.max_steps
+    seconds = suite.measurement.least_seconds
+    set_its_own = (run.steps or 0) > past.max_steps
     if past.max_steps == max_steps and set_its_own == (seconds is not None):
         return 0.0
     if run.steps is None or run.mean_step_seconds is None:

@@ -87,7 +87,8 @@ def why_alone(cell: Cell, suite: Suite) -> str | None:
 
 
 def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
-    settings, instance_type = cell.settings, find_instance_type(cell.settings.instance)
+    settings = cell.settings
+    instance_type = find_instance_type(cell.settings.instance)
     assert instance_type is not None, "a parsed suite names known instance types only"
     is_gpu = instance_type.accelerator_kind is AcceleratorKind.GPU and not instance_type.is_local
     if TRAITS[settings.strategy].sagemaker_collectives:

@@ -116,7 +116,8 @@ def share_instances(demands: Sequence[LaneDemand], account_available: int | None
         grew = False
         for demand in demands:
             more = {**runs, demand.lane_id: runs[demand.lane_id] + 1}
-            peak, most = peaks[demand.lane_id], more[demand.lane_id]
+            peak = peaks[demand.lane_id]
+            most = more[demand.lane_id]
             if (
                 demand.shares_host
                 or demand.available is None
@@ -128,7 +129,8 @@ def share_instances(demands: Sequence[LaneDemand], account_available: int | None
             )[:lanes]
             fits_account = account_available is None or sum(largest) <= account_available
             if peak[most - 1] <= demand.available and fits_account:
-                runs, grew = more, True
+                runs = more
+                grew = True
     return Concurrency(
         lanes=lanes,
         runs=runs,

@@ -84,7 +84,8 @@ def finding_of(
 ) -> MemoryFinding:
     """``whole``: an estimate of this batch alone, which is no line's."""
     estimate = whole or (None if lines is None else lines.at(settings.batch_size))
-    usable_bytes, unit = usable_memory_bytes(settings.instance), batch_unit(settings)
+    usable_bytes = usable_memory_bytes(settings.instance)
+    unit = batch_unit(settings)
     if lines is None or usable_bytes is None:
         return MemoryFinding(estimate=estimate)
     most = lines.largest_batch(usable_bytes)
@@ -110,7 +111,8 @@ def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[s
     """
     by_id = {cell.cell_id: cell for cell in cells}
     for each in memory:
-        cell, estimate = by_id.get(each.cell_id), each.finding.estimate
+        cell = by_id.get(each.cell_id)
+        estimate = each.finding.estimate
         if (
             cell is None
             or estimate is None

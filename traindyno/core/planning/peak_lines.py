@@ -132,7 +132,8 @@ def with_vocabulary(workload: Workload) -> Workload:
     configuration sets one; nothing else of the tokenizer matters.
     """
     size = workload.tokenizer.train_vocabulary_size if workload.tokenizer else None
-    model, plain = workload.model, replace(workload, tokenizer=None)
+    model = workload.model
+    plain = replace(workload, tokenizer=None)
     if size is None or model is None or model.config is None or "vocab_size" in model.config:
         return plain
     return replace(plain, model=replace(model, config={**model.config, "vocab_size": size}))

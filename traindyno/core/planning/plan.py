@@ -54,6 +54,10 @@ from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.processes import Degrees, degrees_of, neighbour_count, world_size
 from traindyno.core.suite.suite import Cell, Suite
 
+STORED_PLAN = Format(name="stored plan", version=1)
+# A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.
+ARGUMENT = "num_workers"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -78,9 +82,6 @@ class Plan:
     history: tuple[CellHistory, ...] = ()
     memory: tuple[CellMemory, ...] = ()
     host_priors: HostPriors | None = None
-
-
-STORED_PLAN = Format(name="stored plan", version=1)
 
 
 def stored_plan(plan: Plan) -> dict[str, Any]:
@@ -255,10 +256,6 @@ def _preparation_hours(preparation: PreparationPlan | None, pending_seconds: int
     )
 
 
-# A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.
-ARGUMENT = "num_workers"
-
-
 def loader_notes(cells: Sequence[Cell]) -> Iterator[str]:
     """One sentence for each instance type and number of processes; none where the vCPUs are
     unknown.
@@ -273,7 +270,8 @@ def loader_notes(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def _note(cell: Cell) -> str | None:
-    found, processes = find_instance_type(cell.settings.instance), world_size(cell.settings)
+    found = find_instance_type(cell.settings.instance)
+    processes = world_size(cell.settings)
     if found is None or found.vcpus is None or processes is None:
         return None
     per_instance = processes // cell.settings.instance_count

@@ -130,10 +130,13 @@ def refuse_preparation(
 ) -> Iterator[str]:
     if plan is None or plan.job_count == 0:
         return
-    work, is_done = ("preparing the data", "data is to be prepared")
+    work = "preparing the data"
+    is_done = "data is to be prepared"
     if not plan.makes_tokens:
-        work, is_done = ("staging the model", "model is to be staged")
-    what, terms = f"{work} on {plan.instance_type}", preparation_terms(plan.instance_type, suite)
+        work = "staging the model"
+        is_done = "model is to be staged"
+    what = f"{work} on {plan.instance_type}"
+    terms = preparation_terms(plan.instance_type, suite)
     if plan.price is None:
         yield (
             f"the price of {plan.instance_type}, on which the {is_done}, is unknown, so"

@@ -22,6 +22,7 @@ from traindyno.core.suite.preparation import needed_tokens, preparation_instance
 from traindyno.core.suite.suite import Cell, Suite
 
 SERVICE_CODE = "sagemaker"
+SHAPE = "region and quotas"
 
 
 class Counted(StrEnum):
@@ -166,9 +167,6 @@ def _table() -> Any:
     return json.loads(
         files("traindyno.core.planning.data").joinpath("quotas.json").read_text(encoding="utf-8")
     )
-
-
-SHAPE = "region and quotas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from traindyno.core.suite.suite import Limits
 MOST_WAVES = 500
 
 Wave = tuple[Job, ...]
+WAVE_ITEM = Format(name="wave item", version=1)
 
 
 def fill_waves(jobs: Sequence[Job], instances: int) -> tuple[Wave, ...]:
@@ -82,9 +83,6 @@ def _fill(jobs: Iterable[Job], instances: int, begun: Wave) -> list[Wave]:
 
 def _size(wave: Sequence[Job]) -> int:
     return sum(job.instance_count for job in wave)
-
-
-WAVE_ITEM = Format(name="wave item", version=1)
 
 
 def wave_items(jobs: Iterable[Job], limits: Limits) -> list[dict[str, Any]]:

@@ -16,19 +16,24 @@ from typing import Optional, Sequence
 #: Each costs the start of the run, and a few steps. The search goes on to ``FEW_PROBES`` where
 #: there is more to find. They are enough if the largest batch is within a factor of four of the
 #: first one; no start needs more than the most.
-FEW_PROBES, MOST_PROBES = 6, 11
+FEW_PROBES = 6
+MOST_PROBES = 11
 #: After ``FEW_PROBES``, a smaller share of the batch that fits is not searched.
 LEAST_GAIN = 0.125
 #: From the first batch, up or down: two by ``NEAR_FACTOR``, the others by ``FAR_FACTOR``, so up to
 #: 1024 times as many.
-MOST_MOVES, NEAR_MOVES = 6, 2
-NEAR_FACTOR, FAR_FACTOR = 2, 4
+MOST_MOVES = 6
+NEAR_MOVES = 2
+NEAR_FACTOR = 2
+FAR_FACTOR = 4
 MOST_TIMES = 1024
 #: Steps of a probe. The rate is that of the steps after the first ones, which compile and allocate.
-PROBE_STEPS, PROBE_WARM_UP_STEPS = 8, 3
+PROBE_STEPS = 8
+PROBE_WARM_UP_STEPS = 3
 #: For a script that logs no steps.
 LONGEST_PROBE_SECONDS = 600.0
-LARGEST, BEST = "largest", "best"
+LARGEST = "largest"
+BEST = "best"
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ def next_batch(probes: Sequence[Probe], first: int, possible: Sequence[int]) -> 
     sixteenth if that is within a factor of two of ``first``. Where none is found, the smallest was
     probed.
     """
-    fitting, failing = largest_fitting(probes), least_failing(probes)
+    fitting = largest_fitting(probes)
+    failing = least_failing(probes)
     end = len(possible) if failing is None else bisect_left(possible, failing)
     left = possible[bisect_right(possible, fitting or 0) : end]
     if not left or len(probes) >= MOST_PROBES:

@@ -20,13 +20,15 @@ LEAST_STEPS = 5
 MOST_STEPS = 1000
 #: A run is outpaced when it is behind by more than this share, and by more than is said of it
 #: (``NONE_NEARER``) beyond so many standard errors.
-LEAST_BEHIND, STANDARD_ERRORS = 0.1, 3.0
+LEAST_BEHIND = 0.1
+STANDARD_ERRORS = 3.0
 #: A standard error from few steps is uncertain: Student's t has the same tail at three times these
 #: factors.
 FEW_STEPS = (2.5, 9.0)
 #: A step is overdue when it lasts so many times as long as the longest of the best run, and so many
 #: seconds more: a stall of less is none of a cell's own.
-TIMES_BEST, STALL_SECONDS = 2.0, 30.0
+TIMES_BEST = 2.0
+STALL_SECONDS = 30.0
 
 
 class Pace(NamedTuple):
@@ -162,7 +164,8 @@ def early_end(
     by = fastest_of(earlier, samples)
     if by is None:
         return None
-    most, last = most_seconds(earlier[by], samples_per_step), len(step_seconds) - 1
+    most = most_seconds(earlier[by], samples_per_step)
+    last = len(step_seconds) - 1
     overdue = next(
         (step for step in range(WARM_UP_STEPS, last + 1) if step_seconds[step] > most), None
     )
@@ -199,7 +202,8 @@ def _seconds_beside(run: Pace, best: Pace, samples: float, scatter: RunScatter) 
     take beside those of the best run.
     """
     pace = run.seconds_per_sample
-    quick, best_quick = run.quick_seconds_per_sample, best.quick_seconds_per_sample
+    quick = run.quick_seconds_per_sample
+    best_quick = best.quick_seconds_per_sample
     if scatter.has_stalls and quick and best_quick:
         pace = min(pace, quick / best_quick * best.seconds_per_sample)
     return samples * pace

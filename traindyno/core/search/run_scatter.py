@@ -9,7 +9,9 @@ from math import hypot, sqrt
 from typing import Optional
 
 #: Standard deviations of a single run, as a share of its time.
-ACCELERATORS, CPUS, THIS_MACHINE = 0.01, 0.03, 0.12
+ACCELERATORS = 0.01
+CPUS = 0.03
+THIS_MACHINE = 0.12
 #: What seeds add to the time or the cost until a quality.
 SEEDS = 0.08
 #: The assumption counts like repeats with so many degrees of freedom.
@@ -18,13 +20,16 @@ KNOWN_DEGREES = 4
 DEVIATIONS = 2.776
 #: What is said of the cells that were not contenders: none is as near as this share. Of the time or
 #: the cost until a quality it is more.
-NONE_NEARER, NONE_NEARER_OF_QUALITY = 0.05, 0.1
+NONE_NEARER = 0.05
+NONE_NEARER_OF_QUALITY = 0.1
 #: Where other work stalls runs, one run shows that its cell is behind only by this share.
 BEHIND_IN_ONE_RUN = 1.0
 #: Each contender runs again forward and backward: a drift over the job cancels. Where other work
 #: stalls runs, a job's start takes as long as three of them, and few settle nothing.
-PASSES, PASSES_OF_STALLED = 2, 4
-LOCAL, ACCELERATED = "local.", ("ml.g", "ml.p", "ml.trn", "ml.inf")
+PASSES = 2
+PASSES_OF_STALLED = 4
+LOCAL = "local."
+ACCELERATED = ("ml.g", "ml.p", "ml.trn", "ml.inf")
 
 
 @dataclass(frozen=True, order=True)

@@ -102,7 +102,8 @@ def deployment_document(deployment: ModelDeployment) -> dict[str, Any]:
 def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeployment:
     """Raises DocumentInvalid with every problem."""
     found = from_document(document, ModelDeployment)
-    price, hours = found.usd_per_hour, found.hours
+    price = found.usd_per_hour
+    hours = found.hours
     amount = f"no amount, as the price of {found.instance_type} is unknown"
     if price:
         least = exact_usd_text(cost_usd(LEAST_PAID_SECONDS, 1, price))

@@ -14,6 +14,9 @@ LEAST_DEVIATION = 1e-4  # on the logarithmic scale: 0.01 %, below the noise of a
 _DEVIATIONS_PER_MEAN_DISTANCE = sqrt(pi / 2)  # of a normal distribution
 _MOST_AUTOCORRELATION = 0.97
 _LEAST_AUTOCORRELATION = -0.5
+MOST_CORRELATION = 0.95
+_STEP = 0.05
+_GRID = [index * _STEP for index in range(round(MOST_CORRELATION / _STEP) + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,11 +154,6 @@ def robust_long_run_deviation(values: Sequence[float]) -> float:
     return max(innovation, LEAST_DEVIATION) / (1 - weight)
 
 
-MOST_CORRELATION = 0.95
-_STEP = 0.05
-_GRID = [index * _STEP for index in range(round(MOST_CORRELATION / _STEP) + 1)]
-
-
 def serial_correlation(groups: Sequence[Sequence[float]]) -> float:
     """Correlation of a trial with the one before it in its cell.
 
@@ -208,7 +206,8 @@ def _log_likelihoods(groups: Sequence[Sequence[float]]) -> list[float]:
 
 def _log_likelihood(values: Sequence[float], correlation: float) -> float:
     """The inverse of the covariance of an autoregression has three diagonals."""
-    count, left = len(values), 1 - correlation
+    count = len(values)
+    left = 1 - correlation
     inner = values[1:-1]
     weight = left * (count - (count - 2) * correlation)
     total = left * (values[0] + values[-1] + left * sum(inner))

@@ -18,6 +18,13 @@ from traindyno.core.statistics.estimates import (
 )
 
 LEAST_PIVOT = 1e-12
+LEAST_JOBS = 2
+# For each effect of the place that is removed; a pair with fewer of its own borrows one from all
+# cells of its jobs.
+LEAST_DEGREES = 3
+Matrix = Sequence[Sequence[float]]
+# A line, and being first.
+EFFECTS: Sequence[Callable[[int], float]] = (float, lambda place: float(place == 1))
 
 
 def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
@@ -44,12 +51,6 @@ def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
     return [line[size:] for line in lines]
 
 
-LEAST_JOBS = 2
-# For each effect of the place that is removed; a pair with fewer of its own borrows one from all
-# cells of its jobs.
-LEAST_DEGREES = 3
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InBlock:
     """``value`` is a logarithm.
@@ -64,7 +65,6 @@ class InBlock:
 
 # By round, or by job and the pass through the cells within it.
 Blocks = Mapping[str, InBlock]
-Matrix = Sequence[Sequence[float]]
 
 
 def residuals(cells: Sequence[Blocks]) -> list[list[float]]:
@@ -152,7 +152,8 @@ class Layout:
         )  # Student's paired t test
         if len(self.rows) >= LEAST_COUNT:
             spread, degrees = max((spread, degrees), self._pooled(rows), key=lambda each: each[1])
-        spread, degrees = spread / self.left, degrees * self.left
+        spread = spread / self.left
+        degrees = degrees * self.left
         if degrees < LEAST_DEGREES and self.has_places:
             borrowed = min(1.0, max(0.0, self.degrees * self.left - degrees))
             spread = (degrees * spread + borrowed * 2 * self.variance_of_run) / (degrees + borrowed)
@@ -247,10 +248,6 @@ def _terms(row: Sequence[InBlock]) -> Matrix:
     """What the place may do: a line, and something else in the first one."""
     places = [each.place or 0 for each in row]
     return [[effect(place) for place in places] for effect in EFFECTS]
-
-
-# A line, and being first.
-EFFECTS: Sequence[Callable[[int], float]] = (float, lambda place: float(place == 1))
 
 
 def _centred(rows: Matrix) -> list[float]:

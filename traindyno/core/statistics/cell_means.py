@@ -11,7 +11,8 @@ from traindyno.core.statistics.hosts import STATED_PRIOR, Trial, draws_of
 
 # Of the error's variance to that of a block: blocks without any error, and an error beside which
 # blocks are nothing.
-_LEAST_PENALTY, _MOST_PENALTY = 1e-6, 1e3
+_LEAST_PENALTY = 1e-6
+_MOST_PENALTY = 1e3
 # inflation of an effect's variance: beyond, the orders don't tell the place from other effects
 _MOST_ALIKE = 1e3
 Column = list[float]
@@ -28,7 +29,8 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
     """
     owner = [index for index, cell in enumerate(cells) for _ in cell]
     values = [log(trial.value) for cell in cells for trial in cell]
-    places, shared = _places(cells), _shared(cells)
+    places = _places(cells)
+    shared = _shared(cells)
     left = _within(values, owner)
     for count in range(len(places), -1, -1):
         raw = [*places[:count], *shared]

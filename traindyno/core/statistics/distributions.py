@@ -13,6 +13,8 @@ _CLOSE = 1e-11
 _NEARLY_NORMAL = 1e5
 # With this many degrees of freedom or more (also infinitely many), t is the normal distribution.
 _NORMAL = 1e15
+_HALVINGS = 100
+SIGNIFICANCE = 0.05
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
@@ -31,7 +33,8 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 def _beta_fraction(a: float, b: float, x: float) -> float:
     """Lentz's evaluation; the even and odd coefficients come in pairs."""
-    numerator, denominator = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    numerator = 1.0
+    denominator = 1 / (1 - (a + b) * x / (a + 1))
     fraction = denominator
     for m in range(1, _MOST_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
@@ -73,9 +76,11 @@ def t_quantile(probability: float, degrees_of_freedom: float) -> float:
         z = -NormalDist().inv_cdf(1 - probability) / _normal_scale(degrees)
         return sqrt(degrees * expm1(z * z / degrees))
     tail = 2 * (1 - probability)
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while two_sided_p(high, degrees_of_freedom) > tail and high < 1e150:
-        low, high = high, high * 2
+        low = high
+        high = high * 2
     guess = (low + high) / 2
     for _ in range(_MOST_TERMS):
         excess = two_sided_p(guess, degrees_of_freedom) - tail
@@ -108,9 +113,6 @@ def t_half_width(standard_error: float, degrees_of_freedom: float, confidence: f
     return t_quantile(0.5 + confidence / 2, degrees_of_freedom) * standard_error
 
 
-_HALVINGS = 100
-
-
 def incomplete_gamma(shape: float, x: float) -> float:
     """The regularised lower incomplete gamma function P(shape, x), by its series (Abramowitz and
     Stegun 6.5.29).
@@ -133,16 +135,14 @@ def gamma_quantile(probability: float, shape: float) -> float:
     """
     if shape <= 0:
         return 0.0
-    low, high = 0.0, shape + 10 * sqrt(shape) + 40
+    low = 0.0
+    high = shape + 10 * sqrt(shape) + 40
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (
             (middle, high) if incomplete_gamma(shape, middle) < probability else (low, middle)
         )
     return low
-
-
-SIGNIFICANCE = 0.05
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:

@@ -17,6 +17,14 @@ from traindyno.core.statistics.distributions import (
     two_sided_p,
 )
 
+CONFIDENCE = 1 - SIGNIFICANCE
+_TAIL = (1 - CONFIDENCE) / 2
+# The fewest values of which a spread is known, with two degrees of freedom.
+LEAST_COUNT = 3
+KNOWN = (
+    1e9  # degrees of freedom of a variance that no trials estimate; a document holds no infinity
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
@@ -53,15 +61,6 @@ def mean_of(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-CONFIDENCE = 1 - SIGNIFICANCE
-_TAIL = (1 - CONFIDENCE) / 2
-# The fewest values of which a spread is known, with two degrees of freedom.
-LEAST_COUNT = 3
-KNOWN = (
-    1e9  # degrees of freedom of a variance that no trials estimate; a document holds no infinity
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     low: float
@@ -86,7 +85,8 @@ class Estimate:
         """
         if self.interval is None or run is None:
             return self
-        low, high = max(self.interval.low, run.low), min(self.interval.high, run.high)
+        low = max(self.interval.low, run.low)
+        high = min(self.interval.high, run.high)
         return replace(
             self,
             interval=replace(self.interval, low=min(low, self.mean), high=max(high, self.mean)),
@@ -212,7 +212,8 @@ class Comparison:
         nearest = log(self.ratio) + (found.high if self.ratio < 1 else found.low)
         if nearest * log(self.ratio) <= 0:
             return replace(self, range=found, p=1.0)
-        error, degrees = self.standard_error or 0.0, self.degrees_of_freedom or inf
+        error = self.standard_error or 0.0
+        degrees = self.degrees_of_freedom or inf
         return replace(self, range=found, p=two_sided_p(nearest / error, degrees) if error else 0.0)
 
     def scaled(self, shift: float, variance: float) -> "Comparison":
@@ -329,7 +330,8 @@ def estimate_share(shares: Sequence[float]) -> Estimate:
     """The arithmetic mean of shares such as accuracies, which may be 0, with Student's t interval
     within 0 and 1.
     """
-    mean, count = fmean(shares), len(shares)
+    mean = fmean(shares)
+    count = len(shares)
     if count < 2:
         return Estimate(mean=mean, count=count, variation=None, interval=None)
     spread = stdev(shares)

@@ -33,6 +33,9 @@ from traindyno.core.statistics.estimates import (
     variance,
 )
 
+# A run that waits for its data for a larger share of its time is bound by its input.
+INPUT_BOUND_SHARE = 0.1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
@@ -79,8 +82,6 @@ class HostSpread:
 
 
 HostPriors = Mapping[HostClass, HostSpread]
-# A run that waits for its data for a larger share of its time is bound by its input.
-INPUT_BOUND_SHARE = 0.1
 # Published runs of one configuration on several hosts: 0.1 to 2 % where computation decides, 4 %
 # where input does; of many hosts the slowest decides. With 3 degrees of freedom, 2 % means that two
 # hosts have to differ by 9.0 %.
@@ -178,7 +179,8 @@ def compare_on_hosts(
     passes, rounds = (
         [blocks_of(trials, by_job=by_job) for trials in (first, second)] for by_job in (True, False)
     )
-    in_jobs, shared = passes[0].keys() & passes[1].keys(), rounds[0].keys() & rounds[1].keys()
+    in_jobs = passes[0].keys() & passes[1].keys()
+    shared = rounds[0].keys() & rounds[1].keys()
     sides = rounds if 2 * len(in_jobs) <= len(shared) else passes
     apart = [
         Trial(
@@ -276,7 +278,8 @@ def _variance_over_hosts(
     includes the hosts.
     """
     groups = [_logs(group) for group in _by_draw(trials)[0].values()]
-    count, own = len(groups), variance(_logs(trials))
+    count = len(groups)
+    own = variance(_logs(trials))
     if count == len(trials):
         return own * (runs + inflation / count), count - 1
     share = fmean([1 / len(group) for group in groups])

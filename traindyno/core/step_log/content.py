@@ -22,7 +22,10 @@ class ProcessLog(ProcessLines):
     """One file: one start of one process."""
 
     def __init__(self, *, job_name: str, rank: int, start: float) -> None:
-        self.job_name, self.rank, self.start, self.steps = job_name, rank, start, Steps()
+        self.job_name = job_name
+        self.rank = rank
+        self.start = start
+        self.steps = Steps()
         super().__init__(self.steps)
 
     @property

@@ -42,10 +42,13 @@ NOT_FINITE = {"nan": nan, "inf": inf, "-inf": -inf}
 LARGEST = 1e60  # of a larger number, squares and their sums would leave the range of a float
 LARGEST_COUNT = 2**62
 MOST_PROCESSES = 100_000
-LONGEST_HOST_NAME, LONGEST_TEXT, SHOWN_CHARACTERS = 255, 10_000, 60
+LONGEST_HOST_NAME = 255
+LONGEST_TEXT = 10_000
+SHOWN_CHARACTERS = 60
 MOST_LEVELS = 20
 NAMES = {int: "an integer", float: "a number", str: "text", type(None): "null", dict: "an object"}
 KINDS = "environment, phase, step, model, evaluation, host_load, error, end"
+_STEP_FIELDS = itemgetter(*LoggedStep._fields)
 
 
 class LineInvalid(ValueError):
@@ -251,9 +254,6 @@ def have_equal_batches(processes: Sequence[ProcessLines]) -> bool:
         if isinstance(phase.facts.get(CHECKSUMS), list)
     ]
     return any(found.count(each) > 1 for each in found)
-
-
-_STEP_FIELDS = itemgetter(*LoggedStep._fields)
 
 
 def step_of(line: Mapping[str, Any]) -> LoggedStep:

@@ -25,18 +25,18 @@ LAUNCH_VARIABLE = "TRAINDYNO_LAUNCH"
 # In a job of several runs: an object with the run's ``place`` among those that began since the
 # job's start, from 1, and whether its processes were ``forked`` from one that had done the imports.
 # The environment's fact has the same.
-SHARED_JOB_VARIABLE, SHARED_JOB, PLACE, FORKED = (
-    "TRAINDYNO_SHARED_JOB",
-    "shared_job",
-    "place",
-    "forked",
-)
+SHARED_JOB_VARIABLE = "TRAINDYNO_SHARED_JOB"
+SHARED_JOB = "shared_job"
+PLACE = "place"
+FORKED = "forked"
 # By how much single runs scatter on this machine, as a share of their time, where it was measured;
 # the environment's fact has the same text
-SCATTER_VARIABLE, SCATTER = "TRAINDYNO_RUN_SCATTER", "run_scatter"
+SCATTER_VARIABLE = "TRAINDYNO_RUN_SCATTER"
+SCATTER = "run_scatter"
 # The seed of the trial, for a user's script, and the fact of the environment that says that the
 # script took it
-SEED_VARIABLE, SEED = "TRAINDYNO_SEED", "seed"
+SEED_VARIABLE = "TRAINDYNO_SEED"
+SEED = "seed"
 CHECKPOINT, CHECKPOINT_WRITE, RESTORE = (
     "checkpoint",
     "checkpoint_write",
@@ -49,31 +49,33 @@ SETUP = "setup"
 PAUSE = "between_trainings"
 # A phase from the first step of a training that ran out of memory to that of the next try with a
 # smaller batch. Its facts: a text such as "32 became 8", and the last step whose work counts.
-BATCH_SEARCH, KEPT_STEPS = "batch_search", "kept_steps"
+BATCH_SEARCH = "batch_search"
+KEPT_STEPS = "kept_steps"
 # A phase of steps after the run's own work; its facts say what they leave out, and the seconds of
 # each step
-PROBE, PROBED, STEP_SECONDS = "probe", "probed", "step_seconds"
-WHOLE_STEP, HELD_BATCHES, NO_EXCHANGE, NO_OPTIMIZER = (
-    "whole_step",
-    "held_batches",
-    "no_exchange",
-    "no_optimizer",
-)
+PROBE = "probe"
+PROBED = "probed"
+STEP_SECONDS = "step_seconds"
+WHOLE_STEP = "whole_step"
+HELD_BATCHES = "held_batches"
+NO_EXCHANGE = "no_exchange"
+NO_OPTIMIZER = "no_optimizer"
 # A phase without length: how often, until then, the process's CUDA allocator freed its cache
 # because memory was short
-ALLOCATOR_RETRIES, RETRIES = "allocator_retries", "retries"
+ALLOCATOR_RETRIES = "allocator_retries"
+RETRIES = "retries"
 # What the process did between its steps until then, except in phases: steps of an optimizer that
 # were not logged, CPU seconds of the thread that trains, and the wait for data in which they are.
 # These are facts of the last phase, and of a phase without length as soon as steps are missing.
-BETWEEN_STEPS, UNLOGGED_STEPS, CPU_SECONDS, WAIT_SECONDS = (
-    "between_steps",
-    "unlogged_steps",
-    "cpu_seconds",
-    "wait_seconds",
-)
+BETWEEN_STEPS = "between_steps"
+UNLOGGED_STEPS = "unlogged_steps"
+CPU_SECONDS = "cpu_seconds"
+WAIT_SECONDS = "wait_seconds"
 # A phase without length: of the first batches of one of several processes, checksums and the values
 # of each row
-FIRST_BATCHES, CHECKSUMS, ROW_VALUES = "first_batches", "checksums", "values_per_row"
+FIRST_BATCHES = "first_batches"
+CHECKSUMS = "checksums"
+ROW_VALUES = "values_per_row"
 IN_BACKGROUND = (
     "in_background"  # a phase's fact: steps continued during it, so it takes none of their time
 )
@@ -84,7 +86,8 @@ TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
 RUN = "run"
 FAILURE_PREFIX = "traindyno-outcome"
 # Why a process ended itself before its last step
-TARGET_REACHED, RATE_KNOWN = "target_reached", "rate_known"
+TARGET_REACHED = "target_reached"
+RATE_KNOWN = "rate_known"
 
 
 def environment_line(

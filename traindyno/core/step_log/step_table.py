@@ -47,7 +47,8 @@ class _OpenPhases:
     def parts_until(self, time: float) -> Iterator[LoggedPhase]:
         while self._open:
             phase = self._open[-1]
-            begin, end = max(self._now, phase.begin), min(phase.end, time)
+            begin = max(self._now, phase.begin)
+            end = min(phase.end, time)
             if end > begin or phase.begin == phase.end:
                 yield replace(phase, begin=begin, end=max(begin, end))
                 self._now = max(begin, end)
@@ -101,7 +102,8 @@ class RankSteps:
         Phases that were logged within a wait do not count as waiting.
         """
         steps = self.steps[first : last + 1]
-        begins, waits = steps.begins, steps.waits
+        begins = steps.begins
+        waits = steps.waits
         waited: float = sum(waits)
         for phase in self.phases if waited else ():
             position = max(0, bisect_right(begins, phase.begin) - 1)

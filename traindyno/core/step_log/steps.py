@@ -85,7 +85,8 @@ class Steps(Sequence[LoggedStep]):
         own = self.numbers
         if not numbers:
             return self._view(0, 0)
-        first, end = bisect_left(own, numbers[0]), bisect_right(own, numbers[-1])
+        first = bisect_left(own, numbers[0])
+        end = bisect_right(own, numbers[-1])
         if end - first == len(numbers):
             return self._view(first, end)
         wanted = set(numbers)

@@ -54,7 +54,9 @@ def _describe_equal_batches(session: Session) -> str | None:
 
 
 def _describe_unlogged(session: Session) -> str | None:
-    missing, between, numbers = _missing(session), _between(session), session.common_steps
+    missing = _missing(session)
+    between = _between(session)
+    numbers = session.common_steps
     if between and not missing:
         return (
             f"job {session.job_name}: the optimizer did {between:,} steps between the "

@@ -26,6 +26,38 @@ from traindyno.core.suite.suite_file import suite_converter
 SEPARATOR = " · "
 LONGEST_LABEL = 160
 COMPILER_WORDS = {Compiler.NONE: "eager", Compiler.INDUCTOR: "compiled", Compiler.XLA: "XLA"}
+PLACE = ("instance", "instance_count")
+CELL_ID_DIGITS = 8
+# The settings of the first version. Their values are in every id, so this list never changes.
+FIRST_SETTINGS = {
+    "instance",
+    "instance_count",
+    "strategy",
+    "compiler",
+    "precision",
+    "batch_size_per_device",
+    "gradient_accumulation_steps",
+    "optimizer",
+    "learning_rate",
+    "weight_decay",
+    "gradient_clip_norm",
+    "seed",
+    "loader_workers",
+    "pin_memory",
+    "padding",
+    "packing",
+    "activation_checkpointing",
+    "activation_offloading",
+    "shard_scope",
+    "tensor_degree",
+    "pipeline_degree",
+    "pipeline_schedule",
+    "micro_batches",
+    "dropout",
+    "image",
+}
+Point = Mapping[str, Any]
+Excluded = Mapping[tuple[str, ...], Set[tuple[Any, ...]]]
 
 
 def _text(value: Any) -> str:
@@ -69,7 +101,6 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
     "loss_chunks": lambda value: "whole loss" if value is None else f"loss in chunks of {value}",
     "pin_memory": lambda value: "pinned memory" if value else "pageable memory",
 }
-PLACE = ("instance", "instance_count")
 
 
 def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
@@ -116,7 +147,8 @@ def _what_tells_apart(index: int, parts_of: Sequence[Sequence[str]]) -> str:
         left = [parts for parts in others if best in parts]
         if len(left) == len(others):
             break
-        kept, others = kept | {best}, left
+        kept = kept | {best}
+        others = left
     return SEPARATOR.join(part for part in own if part in kept)
 
 
@@ -143,41 +175,6 @@ def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
             yield (
                 WORDS[name](value) if name in WORDS else f"{name.replace('_', ' ')} {_text(value)}"
             )
-
-
-CELL_ID_DIGITS = 8
-
-# The settings of the first version. Their values are in every id, so this list never changes.
-FIRST_SETTINGS = {
-    "instance",
-    "instance_count",
-    "strategy",
-    "compiler",
-    "precision",
-    "batch_size_per_device",
-    "gradient_accumulation_steps",
-    "optimizer",
-    "learning_rate",
-    "weight_decay",
-    "gradient_clip_norm",
-    "seed",
-    "loader_workers",
-    "pin_memory",
-    "padding",
-    "packing",
-    "activation_checkpointing",
-    "activation_offloading",
-    "shard_scope",
-    "tensor_degree",
-    "pipeline_degree",
-    "pipeline_schedule",
-    "micro_batches",
-    "dropout",
-    "image",
-}
-
-Point = Mapping[str, Any]
-Excluded = Mapping[tuple[str, ...], Set[tuple[Any, ...]]]
 
 
 def expand_cells(suite: Suite) -> tuple[Cell, ...]:
@@ -269,7 +266,8 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     stay the same.
     """
     settings_type: Any = type(settings)  # mypy holds the type of a dataclass to be unhashable
-    document, defaults = suite_converter().unstructure(settings), _default_values(settings_type)
+    document = suite_converter().unstructure(settings)
+    defaults = _default_values(settings_type)
     counted = {
         name: value
         for name, value in document.items()

@@ -94,6 +94,18 @@ NO_DATA_SUFFIXES = (
     ),
     *(".png", ".jpg", ".jpeg", ".gif", ".svg"),
 )
+SHOWN_FILES = 10
+WHOLE_DATASET = "train"
+# The words and the characters around them are those of the Hugging Face datasets library
+# (datasets.data_files).
+SPLIT_WORDS = {
+    "train": ("train", "training"),
+    "validation": ("validation", "valid", "dev", "val"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+# data-00000-of-00002.arrow, as datasets and the Hub name the parts of a set
+PART_OF_SET = re.compile(r"(?P<begin>.*?)(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>[^/]*)")
+NO_WORD = re.compile(r"[-._ 0-9]+")
 
 
 def format_of(name: str) -> DatasetFormat:
@@ -152,20 +164,6 @@ def _suffix_below(name: str, packings: tuple[str, ...]) -> str:
     while suffixes and suffixes[-1] in packings:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
-
-
-SHOWN_FILES = 10
-WHOLE_DATASET = "train"
-# The words and the characters around them are those of the Hugging Face datasets library
-# (datasets.data_files).
-SPLIT_WORDS = {
-    "train": ("train", "training"),
-    "validation": ("validation", "valid", "dev", "val"),
-    "test": ("test", "testing", "eval", "evaluation"),
-}
-# data-00000-of-00002.arrow, as datasets and the Hub name the parts of a set
-PART_OF_SET = re.compile(r"(?P<begin>.*?)(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>[^/]*)")
-NO_WORD = re.compile(r"[-._ 0-9]+")
 
 
 class DatasetFilesInvalid(TraindynoError):

@@ -30,6 +30,19 @@ TOKENS_MANIFEST = "traindyno-tokens.json"
 # that count in the loss.
 MANIFEST = Format(name=TOKENS_MANIFEST, version=3)
 TOKENS_MARKER = Format(name="tokens marker", version=1)
+LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
+# Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be
+# checked.
+REMOTE_INSTANCE = "ml.m7i.xlarge"
+LABEL = "data preparation"
+STAGE_LABEL = "model staging"
+STAGE_ID = "stage-"
+COMMIT = re.compile(r"[0-9a-f]{40}")
+KEY_DIGITS_IN_NAMES = 8
+# At most this many training sequences are held out if there is no evaluation split.
+MOST_HELD_OUT = 512
+# A run that sets its own number of steps, and has more of them, begins another epoch.
+STEPS_OF_SHORT_RUNS = 100
 
 
 def tokens_manifest(key: str, parts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
@@ -65,17 +78,6 @@ def tokens_marker_document(marker: TokensMarker) -> dict[str, Any]:
 def parse_tokens_marker(document: Mapping[str, Any]) -> TokensMarker:
     """Raises VersionUnknown."""
     return from_document(TOKENS_MARKER.read(document), TokensMarker)
-
-
-LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
-# Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be
-# checked.
-REMOTE_INSTANCE = "ml.m7i.xlarge"
-LABEL = "data preparation"
-STAGE_LABEL = "model staging"
-STAGE_ID = "stage-"
-COMMIT = re.compile(r"[0-9a-f]{40}")
-KEY_DIGITS_IN_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +163,8 @@ def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
 
     Runs read a model of the Hub from the lab's bucket.
     """
-    workload, listed = suite.workload, list(cells)
+    workload = suite.workload
+    listed = list(cells)
     # A script loads its own model, and a configuration gives random values.
     path = workload.model.path if workload.model and workload.task is not Task.SCRIPT else None
     copies = () if path is None or is_s3_uri(path) else (TokenSet(),)
@@ -268,12 +271,6 @@ def preparation_seconds(suite: Suite) -> int:
 def preparation_settings(instance: str) -> Settings:
     """The settings of the job: one process on one instance."""
     return Settings(instance=instance, strategy=Strategy.SINGLE)
-
-
-# At most this many training sequences are held out if there is no evaluation split.
-MOST_HELD_OUT = 512
-# A run that sets its own number of steps, and has more of them, begins another epoch.
-STEPS_OF_SHORT_RUNS = 100
 
 
 def needed_sequences(suite: Suite, cells: Iterable[Cell]) -> int | None:

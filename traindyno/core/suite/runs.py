@@ -16,7 +16,8 @@ GRACE_SECONDS = 3600
 PROBED_TRIAL = 2
 # Steps of one round of a probe: each has two rounds, in opposite order, so that a drift adds
 # nothing to a difference.
-MOST_STEPS, LEAST_STEPS = 10, 5
+MOST_STEPS = 10
+LEAST_STEPS = 5
 ROUNDS = 2
 # Of the run's steps; a probe of a short run is as short.
 SHARE_OF_RUN = 20
@@ -70,7 +71,8 @@ def make_runs(
     runs = []
     for place, (cell, trial) in enumerate(in_order, start=1):
         passes[cell.cell_id] += 1
-        run_id, block = run_id_of(cell.cell_id, trial), f"{round_number}.{passes[cell.cell_id]}"
+        run_id = run_id_of(cell.cell_id, trial)
+        block = f"{round_number}.{passes[cell.cell_id]}"
         runs.append(
             Run(
                 run_id=run_id,

@@ -7,7 +7,9 @@ from typing import Any
 
 from traindyno.core.suite.choices import Task
 
-MODEL_FILE, ADAPTER_FILE, WEIGHTS = "config.json", "adapter_config.json", (".safetensors", ".bin")
+MODEL_FILE = "config.json"
+ADAPTER_FILE = "adapter_config.json"
+WEIGHTS = (".safetensors", ".bin")
 BASE_FIELD = "base_model_name_or_path"  # in an adapter's file
 BASE_CHANNEL = "base"
 # The positions of these models begin after the padding token's, so a sequence needs as many more.
@@ -58,7 +60,8 @@ def model_problem(
         return f"{path} is a {kind}{expected}"
     if ADAPTER_FILE in names:
         stored = adapter or {}
-        base, rank = stored.get(BASE_FIELD), stored.get("r")
+        base = stored.get(BASE_FIELD)
+        rank = stored.get("r")
         of_base = f" of {base}" if base else ""
         return (
             f"{path} has an adapter{of_base} ({ADAPTER_FILE}); expected it with training.adapter: "

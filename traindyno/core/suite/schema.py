@@ -51,6 +51,26 @@ PLAIN: dict[Any, Schema] = {
     NoneType: {"type": "null"},
     Decimal: {"type": ["number", "string"], "pattern": f"^{DIGITS.pattern}$"},
 }
+SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+HEAD = "| field | values | default | meaning |\n|---|---|---|---|\n"
+TYPE_NAMES = {
+    int: "integer",
+    float: "number",
+    Decimal: "number, also as text",
+    str: "text",
+    bool: "`true`, `false`",
+}
+# Name of a table → the dataclasses whose described fields it lists, each with the path to its
+# fields.
+TABLES: dict[str, tuple[tuple[type, str], ...]] = {
+    "workload": ((Workload, ""), (FullRun, "full_run.")),
+    "preparation": ((Preparation, "preparation."),),
+    "settings": ((Settings, ""), (Adapter, "adapter.")),
+    "measurement": ((Measurement, ""), (Confirm, "confirm.")),
+    "job": ((JobOptions, "job."),),
+    "pricing": ((Pricing, "pricing."), (SpotTerms, "pricing.spot.TYPE.")),
+    "limits": ((Limits, "limits."), (Suite, "")),
+}
 
 
 def file_schema() -> Schema:
@@ -225,28 +245,6 @@ def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
     }
 
 
-SECTION = re.compile(r"(<!-- fields: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-HEAD = "| field | values | default | meaning |\n|---|---|---|---|\n"
-TYPE_NAMES = {
-    int: "integer",
-    float: "number",
-    Decimal: "number, also as text",
-    str: "text",
-    bool: "`true`, `false`",
-}
-# Name of a table → the dataclasses whose described fields it lists, each with the path to its
-# fields.
-TABLES: dict[str, tuple[tuple[type, str], ...]] = {
-    "workload": ((Workload, ""), (FullRun, "full_run.")),
-    "preparation": ((Preparation, "preparation."),),
-    "settings": ((Settings, ""), (Adapter, "adapter.")),
-    "measurement": ((Measurement, ""), (Confirm, "confirm.")),
-    "job": ((JobOptions, "job."),),
-    "pricing": ((Pricing, "pricing."), (SpotTerms, "pricing.spot.TYPE.")),
-    "limits": ((Limits, "limits."), (Suite, "")),
-}
-
-
 def with_tables(document: str) -> str:
     """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->``
     regenerated.
@@ -319,6 +317,7 @@ def _meaning(description: FieldDescription) -> str:
 
 
 if __name__ == "__main__":
-    schema, page = Path("docs/suite.schema.json"), Path("docs/suite-file.md")
+    schema = Path("docs/suite.schema.json")
+    page = Path("docs/suite-file.md")
     schema.write_text(json.dumps(file_schema(), indent=2) + "\n", encoding="utf-8")
     page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -23,7 +23,8 @@ MOST_HOURS = 27 * 24
 # A run that ``stop_when`` ends has at least so many.
 LEAST_STOP_STEPS = 400
 # Of a long run: how much longer it may take than by its trials' rate, and for its start.
-ROOM, START_SECONDS = 1.4, 60
+ROOM = 1.4
+START_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,14 +297,16 @@ class Suite(SliceSections, _Spine):
 
         So its cost is measured. A run that ``stop_when`` may end does it often enough.
         """
-        given, full_run = self.measurement, self.workload.full_run
+        given = self.measurement
+        full_run = self.workload.full_run
         if full_run is None:
             return given
         steps = (
             given.max_steps if given.stop_when is None else min(given.max_steps, LEAST_STOP_STEPS)
         )
         midst = max(1, steps // 2)
-        saves, evaluates = full_run.checkpoint_every_minutes, full_run.evaluate_every_steps
+        saves = full_run.checkpoint_every_minutes
+        evaluates = full_run.evaluate_every_steps
         return replace(
             given,
             checkpoint_every_steps=given.checkpoint_every_steps

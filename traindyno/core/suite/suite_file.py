@@ -68,7 +68,8 @@ TRIALS_OF_A_RACE = 9
 TRIALS_ALONE = 3  # of a cell without others
 # Two warm up. The leading cells run again, so that the answer has several times as many. Short
 # steps are more, because a run of a fraction of a second shows what else the machine did in it.
-STEPS_OF_A_RACE, SECONDS_OF_A_RACE = 20, 2.0
+STEPS_OF_A_RACE = 20
+SECONDS_OF_A_RACE = 2.0
 # What a suite may name so that its runs are longer; a quality needs evaluations.
 SAY_LENGTH = frozenset(
     {
@@ -87,6 +88,8 @@ FULL_TRAINING = "none"
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
+STORED_SUITE = Format(name="stored suite", version=1)
+FIELDS_OF_THE_LAB = ("seed_argument", "probes", "confirm", JOBS)
 
 
 @cache
@@ -171,10 +174,13 @@ def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
     Without shared jobs the first round of a race is not cheap, and most such suites are asked what
     one job of each cell costs. One cell has no rival: all its trials are in its first job.
     """
-    named, measurement, search = document.get("measurement", {}), suite.measurement, suite.search
+    named = document.get("measurement", {})
+    measurement = suite.measurement
+    search = suite.search
     is_short = search.is_race
     if "search" not in document and measurement.jobs is Jobs.SEPARATE:
-        search, is_short = Search.GRID, False
+        search = Search.GRID
+        is_short = False
     elif "search" not in document and suite.has_one_cell:
         search = Search.GRID
     if "trials" not in named and is_short:
@@ -240,7 +246,8 @@ def _structure_each(
     problems: Iterable[Problem] = (),
 ) -> list[Part]:
     """All parts; raises FieldProblems with the given problems and those of all parts."""
-    found, wrong = [], list(problems)
+    found = []
+    wrong = list(problems)
     for path, value in parts:
         try:
             found.append(structure(path, value))
@@ -317,9 +324,6 @@ def _mapping_text(value: Any) -> str:
     return f"{{{', '.join(map(str, value))}}}" if isinstance(value, Mapping) else repr(value)
 
 
-STORED_SUITE = Format(name="stored suite", version=1)
-
-
 def structure_suite(document: Mapping[str, Any]) -> Suite:
     """The suite, which the rules have not checked.
 
@@ -375,9 +379,6 @@ def workload_document(workload: Workload) -> dict[str, Any]:
             if name not in OF_CHAT or value != usual.get(name)
         }
     return {name: value for name, value in document.items() if name != "full_run"}
-
-
-FIELDS_OF_THE_LAB = ("seed_argument", "probes", "confirm", JOBS)
 
 
 def measurement_document(measurement: Measurement) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from traindyno.core.suite.choices import DatasetFormat, InputMode, LossOn, Task,
 EXAMPLES = Bound(least=1, most=10**15)
 TOKENS = Bound(least=1, most=10**9)
 STEPS = Bound(least=1, most=10**9)
+#: Fields of a dataset that conversations alone have
+OF_CHAT = ("chat_template", "chat_template_kwargs", "loss_on", "too_long")
+CHANNELS = "workload.channels."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +42,6 @@ class Tokenizer:
     train_vocabulary_size: int | None = described(
         None, "tokens of a tokenizer that is trained on the dataset", bound=TOKENS
     )
-
-
-#: Fields of a dataset that conversations alone have
-OF_CHAT = ("chat_template", "chat_template_kwargs", "loss_on", "too_long")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +170,6 @@ class Workload:
         "that their cost is measured",
         default="what the trials show",
     )
-
-
-CHANNELS = "workload.channels."
 
 
 def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -47,7 +47,8 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
 
 def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     """Conditions, each with its caution."""
-    rows, parities = verdict.rows, verdict.likeness.parities
+    rows = verdict.rows
+    parities = verdict.likeness.parities
     spread = (verdict.expected.hosts if verdict.expected else CellHosts()).spread
     is_compared = verdict.recommended is not None and verdict.finding in COMPARED
     compared = (

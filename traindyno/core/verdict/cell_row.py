@@ -201,18 +201,22 @@ def build_row(
         own = correction.of_rate() if correction and quantity in RATES else correction
         return estimate_cell(trials, quantity, noise, own)
 
-    cell, measured, everything = trials.cell, trials.measured, trials.results
+    cell = trials.cell
+    measured = trials.measured
+    everything = trials.results
     runs = [each.measured for each in measured if each.measured]
     long = trials.confirmed and trials.confirmed.measured
     rates = trials.rates
     costs = [paid_usd(each) for each in everything]
     projections = [each for each in map(project_run, measured) if each]
     contended = [run.contention for run in runs if run.contention and run.is_contended]
-    spread, scatter = noise.spread_of(trials), trials.scatter(projected_seconds)
+    spread = noise.spread_of(trials)
+    scatter = trials.scatter(projected_seconds)
     reach = trials.extra(
         projected_seconds if target is None else ToTarget(target=target)
     ).interruptions
-    seconds, usd = estimate(projected_seconds), estimate(projected_usd)
+    seconds = estimate(projected_seconds)
+    usd = estimate(projected_usd)
     prediction = predict_run(
         measured,
         undecided=trials.undecided.range.plus(trials.extra(projected_seconds).faults),

@@ -81,6 +81,7 @@ PROJECTED = (*PAID_AGAIN, training_seconds)
 # Standard errors of the difference of two runs, within which the long ones agree with the trials.
 AGREES_WITHIN = 2
 RATES = (samples_per_second, tokens_per_second, steps_per_second)
+Found = TypeVar("Found", LogMean, Comparison)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,7 +403,8 @@ def estimate_cell(
     With a ``correction`` it is for other hosts too: the spread between them is assumed if there was
     one set only. Its interval includes what the trials can't decide. None if no trial has a value.
     """
-    known, extra = trials.trials(quantity), trials.extra(quantity)
+    known = trials.trials(quantity)
+    extra = trials.extra(quantity)
     if not known:
         return None
     values = [trial.value for trial in known]
@@ -464,9 +466,6 @@ def compare_cells(
         return found.with_range(reach).with_interval()
     reach = reach.plus(_range_of(range_between(first.undecided, second.undecided), quantity))
     return found.with_range(reach).with_interval()
-
-
-Found = TypeVar("Found", LogMean, Comparison)
 
 
 def _moderated(found: Found, cells: Sequence[CellTrials], quantity: Quantity) -> Found:

@@ -29,16 +29,6 @@ from traindyno.core.verdict.cell_trials import (
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionRecord:
-    execution_id: str
-    suite: Suite
-    cells: tuple[Cell, ...]
-    results: tuple[RunResult, ...]
-    host_priors: HostPriors | None = None
-
-
 # These fields of a workload say how the work is done; two executions that differ in them can be
 # compared.
 MEANS = ("source", "entry_point", "image", "environment")
@@ -48,6 +38,15 @@ LONGEST_VALUE = 60  # a model's configuration or a list of columns is no line
 # Drawn anew in each execution
 # Facts that differ between runs of one cell
 OF_A_RUN = (f"{SHARED_JOB}.{PLACE}", ROW_VALUES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRecord:
+    execution_id: str
+    suite: Suite
+    cells: tuple[Cell, ...]
+    results: tuple[RunResult, ...]
+    host_priors: HostPriors | None = None
 
 
 def _work_and_running(suite: Suite) -> tuple[dict[str, str], dict[str, str]]:

@@ -94,7 +94,8 @@ def find_confound(
         for name in changed
     ]
     differences += _derived_differences(first, second, changed, batches)
-    one, other = versions.get(first.cell_id, {}), versions.get(second.cell_id, {})
+    one = versions.get(first.cell_id, {})
+    other = versions.get(second.cell_id, {})
     differences += [
         Difference(name=name, first=one[name], second=other[name])
         for name in sorted(one.keys() & other.keys())

@@ -21,6 +21,10 @@ from traindyno.core.suite.settings import (
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import cell_values
 
+MOST_CONTROLS = 3
+# They determine how many replicas of the model share a global batch.
+PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalBatches:
@@ -61,15 +65,15 @@ class GlobalBatches:
         """A script's numbers of steps that end both cells after as many examples, each with these
         examples.
         """
-        one, other, divider = self.of(first), self.of(second), self.divider(first, second)
+        one = self.of(first)
+        other = self.of(second)
+        divider = self.divider(first, second)
         if self.is_planned or divider is None or one is None or other is None or one == other:
             return {}
         found = {}
         for name in first.hyperparameters:
-            steps, more = (
-                number_of(first.hyperparameters[name]),
-                number_of(second.hyperparameters.get(name)),
-            )
+            steps = number_of(first.hyperparameters[name])
+            more = number_of(second.hyperparameters.get(name))
             if (
                 steps is None
                 or more is None
@@ -87,13 +91,12 @@ class GlobalBatches:
 
     def with_steps_that_follow(self, cell: Cell, first: Cell, second: Cell) -> Cell:
         """The cell with the steps that take as many examples as these two, at its own batch."""
-        arguments, divider = dict(cell.hyperparameters), self.divider(first, second) or ""
+        arguments = dict(cell.hyperparameters)
+        divider = self.divider(first, second) or ""
         size = number_of(arguments.get(divider.removeprefix(HYPERPARAMETER_PREFIX)))
         for name, examples in self.steps_that_follow(first, second).items():
-            key, batch = (
-                name.removeprefix(HYPERPARAMETER_PREFIX),
-                int(size or 0) * (world_size(cell.settings) or 0),
-            )
+            key = name.removeprefix(HYPERPARAMETER_PREFIX)
+            batch = int(size or 0) * (world_size(cell.settings) or 0)
             known = {self.of(each): each.hyperparameters[key] for each in (first, second)}
             steps = -(-examples // batch) if batch else None
             arguments[key] = known.get(
@@ -115,10 +118,8 @@ class GlobalBatches:
         if batch is None or divider is None:
             return None
         if self.is_planned and cell.settings.global_batch_size is not None:
-            settings, processes = (
-                replace(cell.settings, global_batch_size=batch),
-                world_size(cell.settings),
-            )
+            settings = replace(cell.settings, global_batch_size=batch)
+            processes = world_size(cell.settings)
             possible = dividing_batches(settings, processes) if processes else None
             is_kept = (
                 bool(possible) if settings.batch_search else settings.batch_size in (possible or ())
@@ -131,7 +132,8 @@ class GlobalBatches:
             size, rest = divmod(cell.settings.batch_size * batch, own) if own else (0, 0)
             changed = replace(cell, settings=replace(cell.settings, batch_size_per_device=size))
             return changed if size and not rest else None
-        name, processes = divider.removeprefix(HYPERPARAMETER_PREFIX), world_size(cell.settings)
+        name = divider.removeprefix(HYPERPARAMETER_PREFIX)
+        processes = world_size(cell.settings)
         size, rest = divmod(batch, processes) if processes else (0, 0)
         if not size or rest:
             return None
@@ -141,13 +143,9 @@ class GlobalBatches:
         )
 
     def _divides(self, name: str, cell: Cell) -> bool:
-        size, processes = number_of(cell.hyperparameters.get(name)), world_size(cell.settings)
+        size = number_of(cell.hyperparameters.get(name))
+        processes = world_size(cell.settings)
         return size is not None and processes is not None and size * processes == self.of(cell)
-
-
-MOST_CONTROLS = 3
-# They determine how many replicas of the model share a global batch.
-PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,10 +173,8 @@ def find_controls(
 
     All cells have all of their arguments.
     """
-    found, baseline = (
-        [],
-        with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload),
-    )
+    found = []
+    baseline = with_all_arguments(make_cell(suite, baseline_point(suite)), suite.workload)
     for isolates, control in _candidates(first, second, changed, batches):
         if any(_is_same(control, cell) for cell in (first, second)):
             continue
@@ -197,7 +193,8 @@ def find_controls(
 
 
 def changed_fields(first: Cell, second: Cell) -> list[str]:
-    one, other = cell_values(first), cell_values(second)
+    one = cell_values(first)
+    other = cell_values(second)
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 

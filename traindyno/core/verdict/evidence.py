@@ -95,13 +95,13 @@ def _reason(row: CellRow, goal: Goal, metric: Metric) -> str | None:
         return _why_unknown(row, metric)
     one_run = row.prediction
     if goal.hours is not None:
-        limit, limited, run = (
-            float(goal.hours) * SECONDS_PER_HOUR,
-            row.seconds,
-            one_run.seconds if one_run else None,
-        )
+        limit = float(goal.hours) * SECONDS_PER_HOUR
+        limited = row.seconds
+        run = one_run.seconds if one_run else None
     elif goal.usd is not None:
-        limit, limited, run = float(goal.usd), row.usd, one_run.usd if one_run else None
+        limit = float(goal.usd)
+        limited = row.usd
+        run = one_run.usd if one_run else None
     else:
         return None
     if limited is not None and limited.mean > limit:
@@ -176,7 +176,8 @@ def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTri
         return tuple(trials)
     equal = []
     for each in trials:
-        own, measured = work_of(each), each.measured
+        own = work_of(each)
+        measured = each.measured
         if own is not None and own[0] == reference[0] and own != reference:
             factor = reference[1] / own[1]
             measured = tuple(

@@ -31,7 +31,8 @@ def batch_of_cell(results: Iterable[RunResult]) -> int | None:
     """What the cell's runs found, ``NONE_FITS`` if no batch fits. None if it is unknown."""
     found = list[int]()
     for result in results:
-        finding, batch = result.batch_finding, result.found_batch
+        finding = result.batch_finding
+        batch = result.found_batch
         if finding is not None and not finding.fits and result.outcome not in HAD_BATCH:
             batch = None if finding.fits is None else NONE_FITS
         found += [] if batch is None else [batch]
@@ -42,7 +43,8 @@ def larger_may_fit(result: RunResult) -> bool:
     """Whether each probe fits, none was of a larger batch than the run's, and the settings allow
     one.
     """
-    finding, settings = result.batch_finding, result.run.cell.settings
+    finding = result.batch_finding
+    settings = result.run.cell.settings
     if (
         finding is None
         or not finding.fits

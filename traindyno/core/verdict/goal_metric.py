@@ -18,6 +18,8 @@ from traindyno.core.verdict.quantity import (
     projected_usd,
 )
 
+CENTS = Decimal("0.0001")
+
 
 class Metric(StrEnum):
     """Instance hours replace cost if no price is known and all cells use one instance type.
@@ -82,9 +84,6 @@ def choose_metric(goal: Goal, measured: Sequence[tuple[str, bool]]) -> Metric:
     is_priced = any(is_known for _, is_known in measured)
     is_one_type = len({instance for instance, _ in measured}) == 1
     return Metric.INSTANCE_HOURS if not is_priced and is_one_type else Metric.USD
-
-
-CENTS = Decimal("0.0001")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +166,8 @@ def find_crossover(
 
     ``examples``: the suite's.
     """
-    line, other_line = cell_line(recommended, metric, examples), cell_line(other, metric, examples)
+    line = cell_line(recommended, metric, examples)
+    other_line = cell_line(other, metric, examples)
     if line is None or other_line is None or line.fixed <= other_line.fixed:
         return None
     if line.per_example >= other_line.per_example:
@@ -180,7 +180,8 @@ def cell_line(row: CellRow, metric: Metric, examples: int) -> CellLine | None:
     """From the overhead to the cell's figure for the suite's work: failures, interruptions and the
     full run's schedule are in the slope. Time is wall clock; cost and hours are training time.
     """
-    total, weight = estimate_of(row, metric), _per_second(row, metric)
+    total = estimate_of(row, metric)
+    weight = _per_second(row, metric)
     overhead = (
         row.time.overhead_seconds
         if metric is Metric.SECONDS
@@ -203,7 +204,8 @@ def _per_second(row: CellRow, metric: Metric) -> float | None:
         case Metric.INSTANCE_HOURS:
             return row.instance_count / SECONDS_PER_HOUR
         case Metric.USD:
-            price, share = row.usd_per_instance_hour, row.time.billable_share
+            price = row.usd_per_instance_hour
+            share = row.time.billable_share
             if price is None or share is None:
                 return None
             return float(price) * share * row.instance_count / SECONDS_PER_HOUR

@@ -20,9 +20,11 @@ from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, loo
 MOST_UNTOLD = 2
 # If the answer needs more than so many times the suite's trials (80 % power), the suite's trials
 # seldom settle it. Where other work may stall runs, further ones are as likely to be disturbed.
-MOST_TIMES_NEEDED, MOST_TIMES_OF_STALLED = 4, 1
+MOST_TIMES_NEEDED = 4
+MOST_TIMES_OF_STALLED = 1
 # Cells that long runs confirm.
 LEADERS = 2
+Trial = tuple[Cell, int]
 
 
 def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTrials]:
@@ -53,9 +55,6 @@ def is_futile(suite: Suite, verdict: Verdict) -> bool:
     needed = verdict.to_decide.trials
     times = MOST_TIMES_OF_STALLED if verdict.scatter.has_stalls else MOST_TIMES_NEEDED
     return needed is None or needed > times * suite.measurement.trials
-
-
-Trial = tuple[Cell, int]
 
 
 def next_race_trials(
@@ -153,7 +152,8 @@ def plan_round(
         chosen = next_race_trials(suite, evidence, results)
     is_confirmed = any(result.run.confirming_steps for result in results)
     if evidence is not None and suite.measurement.confirm and (is_confirmed or not chosen):
-        steps, trial = _lost_once(results), suite.measurement.trials + 1 + is_confirmed
+        steps = _lost_once(results)
+        trial = suite.measurement.trials + 1 + is_confirmed
         if not is_confirmed:
             steps = confirming_steps(suite, judge_evidence(suite, evidence))
         leaders = [(cell, trial) for cell in cells if cell.cell_id in steps]
@@ -177,14 +177,16 @@ def confirming_steps(suite: Suite, verdict: Verdict) -> dict[str, int]:
     """Cell id → steps of its long run, for the two leaders: the time that the suite names, at the
     rate of their trials, or the whole work if that is shorter.
     """
-    confirm, leader = suite.measurement.confirm, verdict.recommended
+    confirm = suite.measurement.confirm
+    leader = verdict.recommended
     if confirm is None or leader is None:
         return {}
     nearest = sorted(verdict.dropped, key=lambda cell_id: -verdict.dropped[cell_id])
     leaders = [leader, *(rival.cell_id for rival in verdict.rivals), *nearest][:LEADERS]
     found = {}
     for row in map(verdict.row, leaders):
-        steps, samples = row.steps_per_second, row.samples_per_second
+        steps = row.steps_per_second
+        samples = row.samples_per_second
         if steps is not None and samples is not None:
             seconds = min(60 * confirm.minutes, verdict.examples / samples.mean)
             found[row.cell_id] = max(1, ceil(seconds * steps.mean))

@@ -13,6 +13,7 @@ from traindyno.core.verdict.verdict import Finding, Verdict
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")
+_MOST_NAMED = 3
 
 
 def merge_reasons(reasons: Iterable[str]) -> list[str]:
@@ -31,9 +32,6 @@ def merge_reasons(reasons: Iterable[str]) -> list[str]:
         else alike[0]
         for alike in kinds.values()
     ]
-
-
-_MOST_NAMED = 3
 
 
 def open_reasons_text(verdict: Verdict) -> str:

@@ -107,7 +107,8 @@ def recommend(
         )
         for other, comparison, relation in zip(others, comparisons, relations, strict=True)
     )
-    to_decide, plain = ToDecide(), [comparison.without_range() for comparison in comparisons]
+    to_decide = ToDecide()
+    plain = [comparison.without_range() for comparison in comparisons]
     if Relation.OPEN not in relate(plain, tolerance=tolerance, significance=significance):
         to_decide = ToDecide(
             longer_trials=Relation.OPEN in relations or Relation.UNKNOWN in relations

@@ -26,16 +26,15 @@ LOSS_POINTS_IN_ALL = 20_000
 FEWEST_POINTS = 10
 
 Value = TypeVar("Value")
+REPORT = Format(name="report data", version=1)
 
 
 def _downsample(result: RunResult, *, step_times: int, loss_points: int) -> RunResult:
     measured = result.measured
     if measured is None:
         return result
-    timeline, loss = (
-        downsample_timeline(measured.timeline, step_times),
-        downsample_loss(measured.loss, loss_points),
-    )
+    timeline = downsample_timeline(measured.timeline, step_times)
+    loss = downsample_loss(measured.loss, loss_points)
     timeline = replace(timeline, seconds=tuple(map(_five_digits, timeline.seconds)))
     points = (
         replace(each, loss=_five_digits(each.loss), seconds=_five_digits(each.seconds))
@@ -77,9 +76,6 @@ def _chunks(values: Sequence[Value], size: int) -> list[Sequence[Value]]:
     return [values[begin : begin + size] for begin in range(0, len(values), size)]
 
 
-REPORT = Format(name="report data", version=1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """``created_at`` is epoch seconds. ``facts`` are the lab's own: version, region, stack.
@@ -112,8 +108,10 @@ def shown_results(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[
     Each run gets an equal share of the points that a report holds; none if the share is below 10
     points.
     """
-    order, share = {cell.cell_id: index for index, cell in enumerate(cells)}, max(1, len(results))
-    step_times, loss_points = STEP_TIMES_IN_ALL // share, LOSS_POINTS_IN_ALL // share
+    order = {cell.cell_id: index for index, cell in enumerate(cells)}
+    share = max(1, len(results))
+    step_times = STEP_TIMES_IN_ALL // share
+    loss_points = LOSS_POINTS_IN_ALL // share
     ranked = sorted(
         results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial)
     )

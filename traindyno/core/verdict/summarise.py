@@ -18,7 +18,9 @@ def run_time(result: RunResult) -> RunTime:
     """The overhead is waiting, starting, data, image and upload: the measured job's time beside the
     run itself, by its share or its step log.
     """
-    attempt, overhead, billed = measured_attempt(result), None, None
+    attempt = measured_attempt(result)
+    overhead = None
+    billed = None
     time = (
         read_job_time(attempt, is_spot=result.price.purchase == Purchase.SPOT) if attempt else None
     )

@@ -52,7 +52,8 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     projected = [run for run in runs if not run.ended_at_target]
     if not projected:
         return Undecided()
-    drifts, trend = [run.drift for run in projected if run.drift], None
+    drifts = [run.drift for run in projected if run.drift]
+    trend = None
     if drifts:  # the larger one of its errors: by the trends' own, and by the spread between trials
         errors = [sqrt(sum(each.standard_error**2 for each in drifts)) / len(drifts)]
         if len(drifts) > 1:

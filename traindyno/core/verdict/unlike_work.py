@@ -187,7 +187,8 @@ def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> Unl
         if pairs:
             ignoring = {each.cell_id: each for pair in pairs for each in pair}
             sizes = [each.sizes[name] for each in ignoring.values()]
-            samples, count = sorted(each.samples for each in ignoring.values()), len(ignoring)
+            samples = sorted(each.samples for each in ignoring.values())
+            count = len(ignoring)
             least, most = (
                 f"{each:,.0f}" if each >= 100 else f"{each:.3g}"
                 for each in (samples[0], samples[-1])

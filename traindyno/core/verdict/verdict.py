@@ -180,7 +180,8 @@ def judge(
     without a result.
     """
     evidence = gather_evidence(suite, cells, results, host_priors=host_priors, hazards=hazards)
-    recorded, run_ids = {result.run.run_id for result in results}, tuple(dict.fromkeys(planned))
+    recorded = {result.run.run_id for result in results}
+    run_ids = tuple(dict.fromkeys(planned))
     missing = tuple(run_id for run_id in run_ids if run_id not in recorded)
     return judge_evidence(suite, evidence, MissingRuns(planned=len(run_ids), run_ids=missing))
 
@@ -188,7 +189,9 @@ def judge(
 def judge_evidence(
     suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_RECORDED
 ) -> Verdict:
-    rows, metric, noise = evidence.rows, evidence.metric, evidence.noise
+    rows = evidence.rows
+    metric = evidence.metric
+    noise = evidence.noise
     baseline = evidence.baseline.cell_id if evidence.baseline else None
     if any(
         row.cell_id == baseline and row.outcomes and not (row.trials or row.outpaced)
@@ -205,7 +208,8 @@ def judge_evidence(
         compared, quantity, noise, tolerance=suite.tolerance, significance=significance
     )
     dropped = _ratios_of_dropped(found, evidence, quantity) if found else {}
-    expected, beaten = None, list[CellRow]()
+    expected = None
+    beaten = list[CellRow]()
     if found:
         correction = correct_for_selection(found.comparisons, significance)
         expected = build_row(found.best, noise, suite.goal.target, correction)

@@ -40,7 +40,9 @@ MOST_CROSSOVERS = 2
 MOST_NAMES = 3
 # A work is many times longer than a trial from here on; a third of it, and no more minutes, confirm
 # a leader.
-LONG_WORK_SECONDS, TIMES_LONGER, MOST_MINUTES = 600, 10, 20
+LONG_WORK_SECONDS = 600
+TIMES_LONGER = 10
+MOST_MINUTES = 20
 
 
 HEADLINES = {
@@ -207,12 +209,12 @@ def _note(verdict: Verdict, row: CellRow) -> str:
     failed = (
         f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
     )
-    is_short, row = (
-        row.steadiness.unsteady_trials and not verdict.goal.target,
-        verdict.expected or row,
-    )
+    is_short = row.steadiness.unsteady_trials and not verdict.goal.target
+    row = verdict.expected or row
     is_short = is_short and row.steadiness.long_run_seconds is None
-    ran, work, rate = row.steadiness.measured_seconds, row.seconds, row.steps_per_second
+    ran = row.steadiness.measured_seconds
+    work = row.seconds
+    rate = row.steps_per_second
     if not is_short or ran is None or work is None or rate is None or ran >= work.mean:
         return failed
     reach = row.prediction.seconds if row.prediction and row.prediction.seconds else work.interval
@@ -235,7 +237,8 @@ def _note(verdict: Verdict, row: CellRow) -> str:
 
 
 def _work(verdict: Verdict) -> str:
-    row, is_whole = verdict.expected, verdict.goal.target is None
+    row = verdict.expected
+    is_whole = verdict.goal.target is None
     if verdict.finding is Finding.UNLIKE_WORK and len(verdict.rows) > 1:
         return (
             f"The {len(verdict.rows)} cells do unlike work, so their rates say nothing about which "
@@ -279,7 +282,8 @@ def _against_next(verdict: Verdict) -> str:
     what = (
         "time" if verdict.metric.is_time else "cost" if verdict.metric.is_money else "instance time"
     )
-    next_best, ratio = verdict.row(rival.cell_id).label, rival.comparison.ratio
+    next_best = verdict.row(rival.cell_id).label
+    ratio = rival.comparison.ratio
     if rival.relation is not Relation.BEATEN:
         return (
             f"; the next best, {next_best}, was measured at {share_text(1 / ratio - 1)} more {what}"
@@ -320,11 +324,9 @@ def _unseen(verdict: Verdict) -> str:
     best = verdict.expected
     if best is None or best.seconds is None or verdict.goal.target is not None:
         return ""
-    work, ran, long = (
-        best.seconds.mean,
-        best.steadiness.measured_seconds,
-        best.steadiness.long_run_seconds,
-    )
+    work = best.seconds.mean
+    ran = best.steadiness.measured_seconds
+    long = best.steadiness.long_run_seconds
     if long is not None:
         seen = f"what begins in that time, or recurs each {seconds_text(long / 3)}, is counted"
         return f" Its figures are those of a run of {seconds_text(long)}: {seen}."
@@ -413,7 +415,8 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         yield "Two trials of each cell give an interval; five give a useful one."
     for found in verdict.sensitivity.break_evens:
         label = verdict.row(found.cell_id).label
-        then, now = usd_text(found.usd_per_instance_hour), usd_text(found.now_usd_per_instance_hour)
+        then = usd_text(found.usd_per_instance_hour)
+        now = usd_text(found.now_usd_per_instance_hour)
         yield f"{label} would break even at {then}/h for {found.instance} (now {now}/h)."
     for crossing in sorted(verdict.sensitivity.crossovers, key=lambda crossing: -crossing.examples)[
         :MOST_CROSSOVERS

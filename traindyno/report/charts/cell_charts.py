@@ -25,13 +25,22 @@ from traindyno.report.charts.plot import (
 )
 from traindyno.report.markup import Markup, PlotData, element, join
 
-ROW_HEIGHT, LOW_ROW_HEIGHT = 36, 20
+ROW_HEIGHT = 36
+LOW_ROW_HEIGHT = 20
 MOST_TALL_ROWS = 30
 LABEL_WIDTH = 392
 WIDTH = 1040
 VALUE_WIDTH = 110
-TOP, BOTTOM = 8, 26
+TOP = 8
+BOTTOM = 26
 WIDEST_MEANS = 2.5
+METRIC_NAMES = {
+    Metric.SECONDS: "Whole workload, time",
+    Metric.USD: "Whole workload, cost",
+    Metric.INSTANCE_HOURS: "Whole workload, instance hours",
+    Metric.SECONDS_TO_TARGET: "Time until the target is reached",
+    Metric.USD_TO_TARGET: "Cost until the target is reached",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +78,8 @@ def _data(name: str, quantity: str, bars: Sequence[Bar]) -> PlotData:
 
 
 def _shade(zone: Zone, scale: Scale, bottom: float) -> Markup:
-    begin, end = scale(max(zone.low, scale.low)), scale(min(zone.high, scale.high))
+    begin = scale(max(zone.low, scale.low))
+    end = scale(min(zone.high, scale.high))
     return element(
         "rect",
         element("title", zone.name),
@@ -91,7 +101,8 @@ def _range(bars: Sequence[Bar]) -> tuple[float, float]:
     highs = [
         bar.estimate.interval.high if bar.estimate.interval else bar.estimate.mean for bar in bars
     ]
-    low, high = min(lows), min(max(highs), WIDEST_MEANS * max(bar.estimate.mean for bar in bars))
+    low = min(lows)
+    high = min(max(highs), WIDEST_MEANS * max(bar.estimate.mean for bar in bars))
     if low < 0.6 * high:
         return 0.0, high * 1.02
     span = high - low or high * 0.1
@@ -119,7 +130,8 @@ def _row(
 
 
 def _whisker(interval: Interval, scale: Scale, y: float, emphasis: str) -> Markup:
-    begin, end = max(interval.low, scale.low), min(interval.high, scale.high)
+    begin = max(interval.low, scale.low)
+    end = min(interval.high, scale.high)
     caps = [edge for edge in (interval.low, interval.high) if scale.low <= edge <= scale.high]
     return join(
         _line(scale(begin), scale(end), y, y, f"interval {emphasis}"),
@@ -131,18 +143,10 @@ def _line(x1: float, x2: float, y1: float, y2: float, class_: str) -> Markup:
     return element("line", class_=class_, x1=at(x1), x2=at(x2), y1=at(y1), y2=at(y2))
 
 
-METRIC_NAMES = {
-    Metric.SECONDS: "Whole workload, time",
-    Metric.USD: "Whole workload, cost",
-    Metric.INSTANCE_HOURS: "Whole workload, instance hours",
-    Metric.SECONDS_TO_TARGET: "Time until the target is reached",
-    Metric.USD_TO_TARGET: "Cost until the target is reached",
-}
-
-
 def draw_verdict_chart(verdict: Verdict) -> Markup | None:
     """None where no cell knows the metric."""
-    metric, best = verdict.metric, verdict.estimate(verdict.metric)
+    metric = verdict.metric
+    best = verdict.estimate(verdict.metric)
     name = f"within the tolerance of {verdict.tolerance * 100:g} %"
     return _draw(
         verdict,

@@ -23,8 +23,12 @@ from traindyno.report.charts.plot import (
 )
 from traindyno.report.markup import Markup, element, join
 
-WIDTH, HEIGHT = 1040, 330
-LEFT, RIGHT, TOP, BOTTOM = 78, 24, 12, 40
+WIDTH = 1040
+HEIGHT = 330
+LEFT = 78
+RIGHT = 24
+TOP = 12
+BOTTOM = 40
 FEW_POINTS = 12  # so many points of a curve, such as evaluations, have dots
 
 
@@ -75,7 +79,8 @@ def draw_lines(
     ``is_from_zero``: so does the vertical one.
     """
     points = [point for line in lines for point in line.points]
-    low, high = min(point.y for point in points), max(point.high for point in points)
+    low = min(point.y for point in points)
+    high = max(point.high for point in points)
     high = max(high, *(y for line in lines for _, y in line.ideal), high)
     margin = 0.04 * (high - low)
     across = make_scale(
@@ -121,11 +126,9 @@ def _line(line: Line, across: Scale, up: Scale, color: str) -> Markup:
         ]
     for point in line.points:
         if point.interval is not None:
-            x, low, high = (
-                across(point.x),
-                up(point.interval.low),
-                up(min(point.interval.high, up.high)),
-            )
+            x = across(point.x)
+            low = up(point.interval.low)
+            high = up(min(point.interval.high, up.high))
             drawn.append(
                 element("line", class_=f"line {color}", x1=at(x), x2=at(x), y1=at(low), y2=at(high))
             )

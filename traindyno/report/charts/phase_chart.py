@@ -16,9 +16,13 @@ from traindyno.report.charts.plot import (
 )
 from traindyno.report.markup import Markup, element, join
 
-WIDTH, LABEL_WIDTH, VALUE_WIDTH = 1040, 330, 110
-ROW_HEIGHT, BAR_HEIGHT = 36, 18
-TOP, BOTTOM = 8, 26
+WIDTH = 1040
+LABEL_WIDTH = 330
+VALUE_WIDTH = 110
+ROW_HEIGHT = 36
+BAR_HEIGHT = 18
+TOP = 8
+BOTTOM = 26
 # Phases that belong together share a hue; training itself is the darkest.
 COLOR_OF_PHASE = {
     "waiting": "phase-wait",

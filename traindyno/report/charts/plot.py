@@ -55,7 +55,8 @@ class Scale:
     def ticks(self, count: int = 5) -> list[float]:
         """Round values within the range, about ``count`` of them."""
         step = self._step(count)
-        first, last = ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9)
+        first = ceil(self.low / step - 1e-9)
+        last = floor(self.high / step + 1e-9)
         return [step * index for index in range(first, last + 1)]
 
     def label(self, tick: float, count: int = 5) -> str:

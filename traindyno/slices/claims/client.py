@@ -84,7 +84,8 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
     table = titled_table(found.title, "claim~", ">published~", ">measured~", "finding~", "why~")
     for each in judgements:
         finding = styled(each.finding.value.replace("_", " "), STYLES.get(each.finding, ""))
-        measured, found_here = "unknown", each.measured
+        measured = "unknown"
+        found_here = each.measured
         if found_here is not None:
             reach = found_here.interval
             spread = (

@@ -64,6 +64,7 @@ BOUNDS = {
 }
 
 PART = "claims"
+COLUMNS = columns("Claim", "# Published", "# Measured", "Finding", "Why")
 
 
 class ClaimFinding(StrEnum):
@@ -124,12 +125,14 @@ def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) ->
         else ""
     )
     if other and (measured is None or not low <= other.value <= high):
-        finding, reason = ClaimFinding.INCONSISTENT, contradiction
+        finding = ClaimFinding.INCONSISTENT
+        reason = contradiction
     elif measured is not None:
         finding, compared = _find_measured(measured, low, high, is_simulated=is_simulated)
         reason = "; ".join(filter(None, (compared, contradiction)))
     elif claim.untestable:
-        finding, reason = ClaimFinding.NOT_TESTABLE, claim.untestable
+        finding = ClaimFinding.NOT_TESTABLE
+        reason = claim.untestable
     else:
         finding, reason = unclear or (
             ClaimFinding.NOT_MEASURED,
@@ -194,13 +197,15 @@ def _measure(claim: Claim, trials: Sequence[CellTrials]) -> Estimate | None:
     others = [value for each in against for value in each.values(quantity)]
     if not others:
         return None
-    compared, shape = compare(values, others), SHAPES[claim.form]
+    compared = compare(values, others)
+    shape = SHAPES[claim.form]
     instances = own[0].cell.settings.instance_count / against[0].cell.settings.instance_count
     interval = compared.interval
     if interval:
         low, high = sorted(shape(end, instances) for end in (interval.low, interval.high))
         interval = Interval(low=low, high=high, confidence=interval.confidence)
-    count, mean = min(len(values), len(others)), shape(compared.ratio, instances)
+    count = min(len(values), len(others))
+    mean = shape(compared.ratio, instances)
     return Estimate(mean=mean, count=count, variation=None, interval=interval)
 
 
@@ -209,7 +214,6 @@ def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
     return all(values.get(name) == value for name, value in wanted.items())
 
 
-COLUMNS = columns("Claim", "# Published", "# Measured", "Finding", "Why")
 TONES = {
     ClaimFinding.REPRODUCED: "good",
     ClaimFinding.NOT_REPRODUCED: "bad",

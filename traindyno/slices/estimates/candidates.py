@@ -21,14 +21,17 @@ from traindyno.slices.estimates.step_time import (
 )
 from traindyno.slices.estimates.suite import Estimated
 
-SHARDS_ALL, SHARDS_STATE = {Strategy.FSDP}, {Strategy.FSDP, Strategy.ZERO1}
+SHARDS_ALL = {Strategy.FSDP}
+SHARDS_STATE = {Strategy.FSDP, Strategy.ZERO1}
 LARGEST_BATCH = 64
 FROZEN_BYTES = {BaseWeights.FP32: 4.0, BaseWeights.BF16: 2.0, BaseWeights.NF4: 0.6}
 # Forward pass and gradients of activations, of three equal parts; and what an adapter has of a
 # model's parameters, by order of magnitude.
-FROZEN_FLOPS, ADAPTER_SHARE = 2 / 3, 0.01
+FROZEN_FLOPS = 2 / 3
+ADAPTER_SHARE = 0.01
 USUAL_BATCH = 8  # the default of transformers' Trainer
-NO_BASIS, NO_ROW = "no basis", "no row of this device, scaled by its peak"
+NO_BASIS = "no basis"
+NO_ROW = "no row of this device, scaled by its peak"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +187,8 @@ def _can_fit(work: EstimatedWork, settings: Settings) -> bool:
     """Whether the device has the memory for parameters and gradients in fp32 and the two states of
     AdamW, or for the frozen weights: without that, no step has to be estimated.
     """
-    usable, processes = usable_memory_bytes(settings.instance), world_size(settings)
+    usable = usable_memory_bytes(settings.instance)
+    processes = world_size(settings)
     if work.shape is None or usable is None or processes is None:
         return True
     parts = processes if settings.strategy in SHARDS_ALL else 1

@@ -287,7 +287,8 @@ def _print(proposal: Proposal) -> None:
         STANDARD_OUTPUT.print(
             "the model is new: its weights are random, and its tokenizer is trained on the data"
         )
-    cap, worst = proposal.suite.suite.limits.max_usd, proposal.plan.worst_case_usd
+    cap = proposal.suite.suite.limits.max_usd
+    worst = proposal.plan.worst_case_usd
     STANDARD_OUTPUT.print(
         f"measuring costs at most {usd_text(cap if worst is None else min(cap, worst))}"
     )

@@ -403,7 +403,8 @@ def _plain(value: Any) -> Any:
 
 def token_figures(candidate: Candidate, tokens: int) -> dict[str, float | None]:
     """``tokens``: of the whole work."""
-    seconds, usd = candidate.seconds, candidate.usd
+    seconds = candidate.seconds
+    usd = candidate.usd
     return {
         "tokens_per_second": tokens / seconds.mean if seconds is not None and tokens else None,
         "usd_per_billion_tokens": usd.mean / tokens * 1e9 if usd is not None and tokens else None,
@@ -414,7 +415,8 @@ def estimate_texts(candidate: Candidate, prices: PriceList) -> dict[str, str]:
     """Memory, time and cost with their intervals, as a person reads them; of what is unknown the
     memory of a device, and the price.
     """
-    memory, device = candidate.memory_bytes, candidate.device_bytes
+    memory = candidate.memory_bytes
+    device = candidate.device_bytes
     texts = {"memory": NOT_ESTIMATED, "time": UNKNOWN, "cost": UNKNOWN}
     if candidate.evidence == NO_BASIS and device is not None:
         texts["memory"] = f"{UNKNOWN} of {bytes_text(device)}"

@@ -47,10 +47,8 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
             ("cost", found.usd, measured_usd(suite, own)),
         ):
             if estimate is not None and actual is not None:
-                interval, mean = (
-                    Interval(low=estimate.low, high=estimate.high, confidence=0.9),
-                    estimate.mean,
-                )
+                interval = Interval(low=estimate.low, high=estimate.high, confidence=0.9)
+                mean = estimate.mean
                 yield ProjectedActual(
                     quantity=name, projected=mean, interval=interval, actual=actual, cell=cell.label
                 )
@@ -80,10 +78,8 @@ def measured_seconds(results: Sequence[RunResult]) -> float | None:
 
 def measured_usd(suite: Suite, results: Sequence[RunResult]) -> float | None:
     """At the price on demand that the estimate is of."""
-    seconds, price = (
-        measured_seconds(results),
-        results[0].price.usd_per_instance_hour if results else None,
-    )
+    seconds = measured_seconds(results)
+    price = results[0].price.usd_per_instance_hour if results else None
     if seconds is None or price is None or suite.purchase is not Purchase.ON_DEMAND:
         return None
     return seconds * float(price) * results[0].run.cell.settings.instance_count / SECONDS_PER_HOUR

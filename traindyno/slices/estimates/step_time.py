@@ -20,6 +20,21 @@ from traindyno.slices.estimates.suite import Estimated
 
 #: z of a 90 % interval
 NORMAL_90 = 1.645
+#: The parts of a step, in seconds before their weights.
+TERMS = (
+    "compute",
+    "memory",
+    "launches",
+    "tensor_link",
+    "tensor_network",
+    "tensor_network_launches",
+    "gradients",
+    "optimizer",
+    "stages",
+    "shards",
+    "constant",
+)
+LAUNCH_SECONDS = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,23 +91,6 @@ class Division:
     def link_of_replicas(self, device: DeviceSpeed) -> float:
         """Bytes per second between replicas, whose slowest link is that between instances."""
         return device.link if self.way == "one instance" else self.network
-
-
-#: The parts of a step, in seconds before their weights.
-TERMS = (
-    "compute",
-    "memory",
-    "launches",
-    "tensor_link",
-    "tensor_network",
-    "tensor_network_launches",
-    "gradients",
-    "optimizer",
-    "stages",
-    "shards",
-    "constant",
-)
-LAUNCH_SECONDS = 1e-4
 
 
 def step_terms(shape: ModelShape, division: Division, device: DeviceSpeed) -> tuple[float, ...]:
@@ -168,8 +166,10 @@ def device_of(accelerator: str | None) -> DeviceSpeed | None:
     known = devices().get(accelerator or "")
     if known is None:
         return None
-    half, single = known.half_flops, known.single_flops
-    memory, link = known.memory_bytes_per_second, known.link_bytes_per_second
+    half = known.half_flops
+    single = known.single_flops
+    memory = known.memory_bytes_per_second
+    link = known.link_bytes_per_second
     if half is None or single is None or memory is None or link is None:
         return None
     return DeviceSpeed(

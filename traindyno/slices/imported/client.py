@@ -43,6 +43,29 @@ from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 # The SDK's files have some hundred bytes.
 MOST_BYTES = 65_536
 DRIVERS_FILES = ("sourcecode.json", "distributed.json")
+JobArgument = Annotated[
+    str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)
+]
+OUTPUT = "--output"
+OutputOption = Annotated[
+    Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")
+]
+ExamplesOption = Annotated[
+    int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)
+]
+UsdOption = Annotated[
+    float | None,
+    typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01, callback=finite),
+]
+HoursOption = Annotated[
+    float | None,
+    typer.Option(
+        "--max-hours", help="The longest that the suite may take.", min=0.01, callback=finite
+    ),
+]
+MOST_TYPES = 5
+BATCH_SIZE = "batch_size"
+OWN_BATCH_SIZE = "batch_size_per_device"
 
 
 class JobUnknown(TraindynoError):
@@ -103,28 +126,6 @@ def _read_json(uri: str, s3: "S3Client") -> dict[str, Any]:
     if not isinstance(document, dict):
         raise JobNotImportable(f"{uri}: got {type(document).__name__}, expected a mapping")
     return document
-
-
-JobArgument = Annotated[
-    str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)
-]
-OUTPUT = "--output"
-OutputOption = Annotated[
-    Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")
-]
-ExamplesOption = Annotated[
-    int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)
-]
-UsdOption = Annotated[
-    float | None,
-    typer.Option("--max-usd", help="The most that the suite may cost.", min=0.01, callback=finite),
-]
-HoursOption = Annotated[
-    float | None,
-    typer.Option(
-        "--max-hours", help="The longest that the suite may take.", min=0.01, callback=finite
-    ),
-]
 
 
 @with_options_of(AccountChoice)
@@ -189,17 +190,13 @@ def _decimal(value: float | None) -> Decimal | None:
     return None if value is None else Decimal(str(value))
 
 
-MOST_TYPES = 5
-BATCH_SIZE = "batch_size"
-OWN_BATCH_SIZE = "batch_size_per_device"
-
-
 def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Setting or ``hyperparameters.<name>`` → values, the job's own first.
 
     They are suggestions: no rule is checked.
     """
-    training, workload = document["training"], document["workload"]
+    training = document["training"]
+    workload = document["workload"]
     axes: dict[str, list[Any]] = {}
     types = neighbours(training["instance"])
     if types:
@@ -211,10 +208,8 @@ def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
                 axes[f"{HYPERPARAMETER_PREFIX}{name}"] = _around(value)
         return axes
     axes[OWN_BATCH_SIZE] = _around(training.get(OWN_BATCH_SIZE, 1))
-    strategy, instance = (
-        training.get("strategy", Strategy.DDP.value),
-        find_instance_type(training["instance"]),
-    )
+    strategy = training.get("strategy", Strategy.DDP.value)
+    instance = find_instance_type(training["instance"])
     if (
         instance is not None
         and instance.devices_per_instance * training.get("instance_count", 1) > 1

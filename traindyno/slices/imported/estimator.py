@@ -20,7 +20,8 @@ from traindyno.slices.imported.suite_of_job import (
     import_job,
 )
 
-SMDDP_FLAG, DDP_FLAG = "sagemaker_distributed_dataparallel_enabled", "sagemaker_pytorch_ddp_enabled"
+SMDDP_FLAG = "sagemaker_distributed_dataparallel_enabled"
+DDP_FLAG = "sagemaker_pytorch_ddp_enabled"
 #: Where the code of this machine counts as uploaded.
 UPLOADED = "s3://uploaded/sourcedir.tar.gz"
 
@@ -119,7 +120,8 @@ def _with_uploaded_code(estimator: Any) -> str | None:
                 f"{type(estimator).__name__} has {name}, expected all code in source_dir: a suite "
                 "has one folder"
             )
-    source, program = estimator.source_dir, estimator.entry_point
+    source = estimator.source_dir
+    program = estimator.entry_point
     if program is None or (source is not None and is_s3_uri(str(source))):
         return None
     folder = Path(source) if source is not None else Path(program).parent

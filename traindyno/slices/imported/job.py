@@ -43,6 +43,60 @@ LAUNCHED_BY: Mapping[str, Mapping[str, str]] = {
     },
 }
 MPI_ENABLED = "sagemaker_mpi_enabled"
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*(/[A-Za-z0-9][\w.\-]*)?")
+FILE_SUFFIXES = {*FORMATS, *COMPRESSIONS, *UNREADABLE, ".txt"}
+# Their entries have names, and a job can be asked for without one of them.
+NAMED = ("Environment", "HyperParameters", "Tags")
+ANY_NAME = "*"
+# Type → what is expected; a name with "!" is required. Fields that no import reads are not listed.
+SHAPE: Mapping[str, Any] = {
+    "TrainingJobName": str,
+    "TrainingJobStatus": str,
+    "BillableTimeInSeconds": int,
+    "TrainingTimeInSeconds": int,
+    "AlgorithmSpecification": {
+        "TrainingImage": str,
+        "AlgorithmName": str,
+        "TrainingInputMode": str,
+        "ContainerEntrypoint": [str],
+        "MetricDefinitions": [{"Name!": str, "Regex!": str}],
+    },
+    "HyperParameters": {ANY_NAME: str},
+    "Environment": {ANY_NAME: str},
+    "Tags": [{"Key!": str, "Value!": str}],
+    "InputDataConfig": [
+        {
+            "ChannelName!": str,
+            "InputMode": str,
+            "DataSource!": {
+                "S3DataSource": {"S3Uri!": str, "S3DataType": str},
+                "FileSystemDataSource": {
+                    "FileSystemId!": str,
+                    "FileSystemType!": str,
+                    "DirectoryPath!": str,
+                },
+            },
+        }
+    ],
+    "ResourceConfig": {
+        "InstanceType": str,
+        "InstanceCount": int,
+        "VolumeSizeInGB": int,
+        "KeepAlivePeriodInSeconds": int,
+        "TrainingPlanArn": str,
+        "SelectedInstanceType": str,
+        "SelectedInstanceCount": int,
+        "InstanceGroups": [{}],
+        "InstancePreferences": [{"InstanceType!": str, "TrainingPlanArns": [str]}],
+    },
+    "StoppingCondition": {
+        "MaxRuntimeInSeconds": int,
+        "MaxPendingTimeInSeconds": int,
+        "MaxWaitTimeInSeconds": int,
+    },
+    "CheckpointConfig": {"S3Uri": str},
+    "EnableManagedSpotTraining": bool,
+}
 
 
 class JobNotImportable(TraindynoError):
@@ -85,7 +139,8 @@ def read_program(job: Mapping[str, Any]) -> Program:
     Raises JobNotImportable.
     """
     values = toolkit_values(job)
-    source, program = values.get("sagemaker_submit_directory"), values.get("sagemaker_program")
+    source = values.get("sagemaker_submit_directory")
+    program = values.get("sagemaker_program")
     if program is None or source is None:
         raise JobNotImportable(
             f"{job_name(job)}: {_what_it_runs(job)}; expected a job that runs a script"
@@ -113,7 +168,8 @@ def read_program(job: Mapping[str, Any]) -> Program:
 
 def read_driver_program(job: Mapping[str, Any], drivers: Drivers) -> Program:
     """Raises JobNotImportable."""
-    source_code, distributed = drivers.source_code, drivers.distributed
+    source_code = drivers.source_code
+    distributed = drivers.distributed
     _refuse_other_drivers(job_name(job), source_code, distributed)
     arguments = {
         key: _suite_value(text)
@@ -132,7 +188,8 @@ def read_driver_program(job: Mapping[str, Any], drivers: Drivers) -> Program:
 def _refuse_other_drivers(
     name: str, source_code: Mapping[str, Any], distributed: Mapping[str, Any]
 ) -> None:
-    source, script = source_code.get("source_dir"), source_code.get("entry_script")
+    source = source_code.get("source_dir")
+    script = source_code.get("entry_script")
     if source_code.get("command"):
         raise JobNotImportable(
             f"{name}: source_code.command is a shell command, expected source_code.entry_script: a "
@@ -259,10 +316,6 @@ def _what_it_runs(job: Mapping[str, Any]) -> str:
     return f"its image {algorithm.get('TrainingImage', 'unknown')} has its own program"
 
 
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*(/[A-Za-z0-9][\w.\-]*)?")
-FILE_SUFFIXES = {*FORMATS, *COMPRESSIONS, *UNREADABLE, ".txt"}
-
-
 def local_path(workload: Mapping[str, Any]) -> str | None:
     """The first path that may be one of this machine, with what is accepted; None if there is
     none.
@@ -276,10 +329,6 @@ def local_path(workload: Mapping[str, Any]) -> str | None:
             hub = ", or the name of a model or dataset of the Hub" if takes_hub_name else ""
             return f"{place}: got {shown(path)}, expected s3://…{hub}"
     return None
-
-
-# Their entries have names, and a job can be asked for without one of them.
-NAMED = ("Environment", "HyperParameters", "Tags")
 
 
 def without_secrets(
@@ -334,58 +383,6 @@ def refuse_excess(name: str, path: str, document: object) -> None:
     excess = excess_of(document)
     if excess is not None:
         raise JobNotImportable(f"{name}: {path}: {excess}")
-
-
-ANY_NAME = "*"
-# Type → what is expected; a name with "!" is required. Fields that no import reads are not listed.
-SHAPE: Mapping[str, Any] = {
-    "TrainingJobName": str,
-    "TrainingJobStatus": str,
-    "BillableTimeInSeconds": int,
-    "TrainingTimeInSeconds": int,
-    "AlgorithmSpecification": {
-        "TrainingImage": str,
-        "AlgorithmName": str,
-        "TrainingInputMode": str,
-        "ContainerEntrypoint": [str],
-        "MetricDefinitions": [{"Name!": str, "Regex!": str}],
-    },
-    "HyperParameters": {ANY_NAME: str},
-    "Environment": {ANY_NAME: str},
-    "Tags": [{"Key!": str, "Value!": str}],
-    "InputDataConfig": [
-        {
-            "ChannelName!": str,
-            "InputMode": str,
-            "DataSource!": {
-                "S3DataSource": {"S3Uri!": str, "S3DataType": str},
-                "FileSystemDataSource": {
-                    "FileSystemId!": str,
-                    "FileSystemType!": str,
-                    "DirectoryPath!": str,
-                },
-            },
-        }
-    ],
-    "ResourceConfig": {
-        "InstanceType": str,
-        "InstanceCount": int,
-        "VolumeSizeInGB": int,
-        "KeepAlivePeriodInSeconds": int,
-        "TrainingPlanArn": str,
-        "SelectedInstanceType": str,
-        "SelectedInstanceCount": int,
-        "InstanceGroups": [{}],
-        "InstancePreferences": [{"InstanceType!": str, "TrainingPlanArns": [str]}],
-    },
-    "StoppingCondition": {
-        "MaxRuntimeInSeconds": int,
-        "MaxPendingTimeInSeconds": int,
-        "MaxWaitTimeInSeconds": int,
-    },
-    "CheckpointConfig": {"S3Uri": str},
-    "EnableManagedSpotTraining": bool,
-}
 
 
 def refuse_wrong_shape(job: object) -> None:

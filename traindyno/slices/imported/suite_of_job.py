@@ -133,6 +133,13 @@ NO_FIELD = "a suite has no field for it"
 BY_NAME = ("Arguments", "Environment", "HyperParameters", "InputDataConfig", "Tags")
 # The SDK names it where it is the default of the job.
 FILE_MODE = "File"
+# SageMaker's own, for a request without a limit.
+DEFAULT_RUNTIME_SECONDS = 86_400
+# What no job says; a document without it is not accepted.
+UNDECIDED: Mapping[str, Any] = {
+    "workload": {"examples": 1},
+    "limits": {"max_usd": 1, "max_hours": 1},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +235,8 @@ def _unequal(path: str, theirs: Any, ours: Any) -> Iterator[str]:
     """
     for name in sorted({*theirs, *ours}):
         inner = join_path(path, name)
-        a, b = theirs.get(name), ours.get(name)
+        a = theirs.get(name)
+        b = ours.get(name)
         if a == b or (not a and not b):
             continue
         is_named = not path and name in BY_NAME
@@ -242,15 +250,6 @@ def _reason(path: str) -> str:
     return next(
         (reason for beginning, reason in REASONS.items() if path.startswith(beginning)), NO_FIELD
     )
-
-
-# SageMaker's own, for a request without a limit.
-DEFAULT_RUNTIME_SECONDS = 86_400
-# What no job says; a document without it is not accepted.
-UNDECIDED: Mapping[str, Any] = {
-    "workload": {"examples": 1},
-    "limits": {"max_usd": 1, "max_hours": 1},
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -386,7 +385,8 @@ def _work(
 
 def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """The suite's part of a run of a built-in task, from its hyperparameters."""
-    workload, settings = values.get("workload"), values.get("settings")
+    workload = values.get("workload")
+    settings = values.get("settings")
     if (
         not isinstance(workload, Mapping)
         or not isinstance(settings, Mapping)

@@ -176,14 +176,13 @@ def print_repriced(
         "the recommendation changes" if after.is_flipped else "the recommendation does not change"
     )
     if before.spent_usd is not None and after.verdict.spent_usd is not None:
-        spent, then = usd_text(before.spent_usd), usd_text(after.verdict.spent_usd)
+        spent = usd_text(before.spent_usd)
+        then = usd_text(after.verdict.spent_usd)
         console.print(f"cost of the execution: {spent} before, {then} after")
     best = after.verdict.row(best_id).label if best_id else ""
     for found in after.verdict.sensitivity.break_evens:
-        usd, label = (
-            exact_usd_text(found.usd_per_instance_hour),
-            after.verdict.row(found.cell_id).label,
-        )
+        usd = exact_usd_text(found.usd_per_instance_hour)
+        label = after.verdict.row(found.cell_id).label
         console.print(
             f"break-even: {found.instance} at {usd}/h, where {label} and {best} cost the same"
         )

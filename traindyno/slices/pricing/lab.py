@@ -24,6 +24,10 @@ from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.report.markup import Markup, columns, draw_table, element, join
 
 PART = "pricing"
+SUMMARY = columns(
+    *("Paid", "Recommended", "Verdict", "# Cost", "# Time", "# Price of its instance", "From"),
+    explained={"Time": "wall clock, interruptions included"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +73,11 @@ def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
 
 def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
     """Empty if the only way is the one that was paid: there is nothing to compare."""
-    suite, results = record.suite, record.results
+    suite = record.suite
+    results = record.results
     judged = partial(judge, suite, record.cells, host_priors=record.host_priors)
-    hazards, discounts = (
-        _hazards(suite, results),
-        {name: terms.discount for name, terms in suite.pricing.spot.items()},
-    )
+    hazards = _hazards(suite, results)
+    discounts = {name: terms.discount for name, terms in suite.pricing.spot.items()}
     discounts |= observe_discounts(results)
     prices = {result.run.cell.settings.instance: result.price for result in results}
     listed = {
@@ -97,7 +100,8 @@ def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
     known = [way for way in ways if way[2]]
     if len(known) < 2:
         return ()
-    before, is_whole = judged(results), suite.goal.target is None
+    before = judged(results)
+    is_whole = suite.goal.target is None
     region = next((f", {price.region}" for price in prices.values() if price.region), "")
     options = []
     for purchase, basis, usd_per_hour in known:
@@ -131,7 +135,8 @@ def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
 
 def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
     """The hazard of each type of the runs, under each purchase option."""
-    given, sizes = suite.pricing.spot, dict[str, int]()
+    given = suite.pricing.spot
+    sizes = dict[str, int]()
     for result in results:
         settings = result.run.cell.settings
         sizes[settings.instance] = min(
@@ -174,12 +179,6 @@ def _result_at(
         for attempt in result.attempts
     )
     return replace(result, price=price, attempts=attempts)
-
-
-SUMMARY = columns(
-    *("Paid", "Recommended", "Verdict", "# Cost", "# Time", "# Price of its instance", "From"),
-    explained={"Time": "wall clock, interruptions included"},
-)
 
 
 def draw_pricing(report: Report) -> Markup | None:

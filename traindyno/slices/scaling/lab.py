@@ -41,6 +41,17 @@ from traindyno.slices.scaling.series import (
 LEAST_GAIN = 0.02
 ONE_VALUE = "No two measured cells differ in one number only: there is no line to draw."
 ONE_SIZE = "One number of instances was measured of equal cells: there is no efficiency to give."
+COLUMNS = columns(
+    *(
+        "Cell",
+        "# Instances",
+        "# Samples/s",
+        "# Speed-up",
+        "# Efficiency, by rate",
+        "# Efficiency, strong",
+    ),
+    *("# Time", "# Cost"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,19 +125,6 @@ def _series(cell: Cell, trials: Sequence[CellTrials]) -> ScalingSeries:
             )
         )
     return ScalingSeries(cell=cell, points=tuple(points))
-
-
-COLUMNS = columns(
-    *(
-        "Cell",
-        "# Instances",
-        "# Samples/s",
-        "# Speed-up",
-        "# Efficiency, by rate",
-        "# Efficiency, strong",
-    ),
-    *("# Time", "# Cost"),
-)
 
 
 def draw_scaling(report: Report) -> Markup:
@@ -259,7 +257,8 @@ def _ideal(first: Point, instances: float) -> float:
 
 
 def _ideal_ends(points: Sequence[Point]) -> tuple[tuple[float, float], ...]:
-    first, last = points[0], points[-1]
+    first = points[0]
+    last = points[-1]
     return ((first.x, first.y), (last.x, _ideal(first, last.x)))
 
 

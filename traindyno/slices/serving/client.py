@@ -69,12 +69,19 @@ from traindyno.slices.serving.lab import why_not_servable
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
 
-LOCAL_POLL_SECONDS, AWS_POLL_SECONDS = 1.0, 10.0
+LOCAL_POLL_SECONDS = 1.0
+AWS_POLL_SECONDS = 10.0
 FAILURES = (*AwsError, TraindynoError)
 # The table of instance types lacks those that are newer than it.
 INSTANCE = re.compile(
     r"ml\.(?!trn|inf)[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)"
 )
+# The first requests are slower: they load the model.
+WARMUP_REQUESTS = 5
+TIMED_REQUESTS = 100
+LONGEST_TIMING_SECONDS = 60.0
+MOST_DIFFERENCES = 5
+SEQUENTIAL = "with one request at a time"
 
 
 class NotDeployed(TraindynoError):
@@ -142,14 +149,13 @@ def deploy_recommended(choice: LabChoice, execution: str) -> None:
 def _deploy(choice: DeploymentChoice, execution: str, cell: str | None) -> None:
     target = choice.find_target()
     target.require_execution(execution)
-    deployment, serving = _plan(choice, execution, cell, target), serving_of(target)
+    deployment = _plan(choice, execution, cell, target)
+    serving = serving_of(target)
     refuse_second(deployment, serving)
     for line in lines_before(deployment):
         tell(line)
-    name, poll_seconds = (
-        deployment.name,
-        LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS,
-    )
+    name = deployment.name
+    poll_seconds = LOCAL_POLL_SECONDS if target.is_local else AWS_POLL_SECONDS
     tell(f"delete it with: traindyno undeploy {name}{target.option}")
     try:
         deploy_model(deployment, serving, target.deployment.serving, clock=time.time)
@@ -173,14 +179,16 @@ def _plan(
 ) -> ModelDeployment:
     """Raises DocumentInvalid or ModelNotServable."""
     suite, run, job_name = find_deployable_model(execution, cell, target.results)
-    now, lab = time.time(), target.deployment.lab
+    now = time.time()
+    lab = target.deployment.lab
     instance = choice.instance or (LOCAL_INSTANCE if choice.local else SERVING_INSTANCE)
     price = (
         PriceSource(region=target.deployment.serving.region, now=now)
         .read([instance], HOSTING)
         .get(instance)
     )
-    cell_id, unique = run.cell.cell_id, secrets.token_hex(3)
+    cell_id = run.cell.cell_id
+    unique = secrets.token_hex(3)
     deployment = ModelDeployment(
         name=deployment_name(lab=lab, suite_name=suite.name, cell_id=cell_id, unique=unique),
         execution_id=run.execution_id,
@@ -235,7 +243,8 @@ def _await_service(name: str, serving: Serving, poll_seconds: float) -> None:
 @with_options_of(LabChoice)
 def endpoints(choice: LabChoice, output: FormatOption = OutputFormat.TABLE) -> None:
     """List endpoints with their status, cost and expiry."""
-    serving, now = serving_of(choice.find_target()), time.time()
+    serving = serving_of(choice.find_target())
+    now = time.time()
     states = {state.name: state.status for state in serving.endpoints.list_named(serving.lab)}
     rows = {name: row for name in serving.names() if (row := serving.find(name))}
     statuses = {name: states.get(name, "not created yet") for name in rows}
@@ -326,12 +335,6 @@ def _choices(results: list[RunResult]) -> str:
     return f"name one of its cells with --cell: {listed or 'it has none yet'}"
 
 
-# The first requests are slower: they load the model.
-WARMUP_REQUESTS, TIMED_REQUESTS = 5, 100
-LONGEST_TIMING_SECONDS = 60.0
-MOST_DIFFERENCES = 5
-
-
 class AnswersDiffer(TraindynoError):
     """The served model's answers differ from the training job's: it is another model, or it is
     served wrongly.
@@ -350,7 +353,8 @@ def deploy_model(
     What was created before that has a record: the caller or a sweep removes it.
     """
     requests = build_requests(deployment, settings)  # refuses before anything is recorded or copied
-    name, bucket = deployment.name, serving.bucket
+    name = deployment.name
+    bucket = serving.bucket
     bucket.write_json(deployment_key(name), deployment_document(deployment))
     place = (deployment.execution_id, deployment.run_id, deployment.job_name)
     saved = [saved_model_key(*place, is_kept=is_kept) for is_kept in (True, False)]
@@ -389,7 +393,8 @@ def check_endpoint(
         raise AnswersDiffer(
             f"{deployment.name}: {len(different)} answers differ from the training job's: {shown}"
         )
-    began, seconds = clock(), list[float]()
+    began = clock()
+    seconds = list[float]()
     for sample in islice(cycle(samples), WARMUP_REQUESTS + TIMED_REQUESTS):
         sent = clock()
         ask(sample)
@@ -397,9 +402,6 @@ def check_endpoint(
         if clock() - began > LONGEST_TIMING_SECONDS:
             break
     return len(samples), Latency.of(seconds[WARMUP_REQUESTS:] or seconds)
-
-
-SEQUENTIAL = "with one request at a time"
 
 
 def lines_before(deployment: ModelDeployment) -> Iterator[str]:

@@ -49,7 +49,8 @@ def batch_hint(report: Report) -> Markup | None:
     saved = [each for each in report.results if each.outcome is Outcome.COMPLETED and each.attempts]
     if not saved or not report.suite.measurement.save_model:
         return None
-    run, job_name = saved[-1].run, saved[-1].attempts[-1].job_name
+    run = saved[-1].run
+    job_name = saved[-1].attempts[-1].job_name
     is_kept = report.suite.limits.chain_jobs
     key = saved_model_key(run.execution_id, run.run_id, job_name, is_kept=is_kept)
     uri = f"s3://BUCKET/{key}"

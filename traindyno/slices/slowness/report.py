@@ -47,7 +47,8 @@ def draw_slowness(report: Report) -> Markup | None:
     for row in report.verdict.ranked_rows:
         parts = row.part(CellSteps).step_parts
         if parts and (parts.is_probed or is_wait_named(parts)):
-            shares, told = divide_step(parts), [UNKNOWN] * 4
+            shares = divide_step(parts)
+            told = [UNKNOWN] * 4
             if shares is not None:
                 told = [
                     *(_text(name, shares) for name in shares.parts),

@@ -21,7 +21,15 @@ from traindyno.core.step_log.line import RUN
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
 
-DATA, COMMUNICATION, OPTIMIZER, COMPUTE = "data", "communication", "optimizer", "compute"
+DATA = "data"
+COMMUNICATION = "communication"
+OPTIMIZER = "optimizer"
+COMPUTE = "compute"
+# A smaller part of a step is not named as a reason, and a smaller saving not as advice.
+LEAST_NAMED_SHARE = 0.05
+NAMES = {DATA: "loading data"}
+# A process that waits for others computes in less of the time.
+MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +124,6 @@ def _falling(times: Sequence[float]) -> Iterator[float]:
         yield min(max(fmean(times[first : end + 1]) for end in ends) for first in range(place + 1))
 
 
-# A smaller part of a step is not named as a reason, and a smaller saving not as advice.
-LEAST_NAMED_SHARE = 0.05
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderAdvice:
     """``saving`` is the share of a step's time that ``loader_workers`` in each process would save,
@@ -138,14 +142,13 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     A process that loads by itself takes the time of the loading for it. Workers that training waits
     for are busy all the time: n of them make the data of n steps in the time of n steps.
     """
-    data, found, processes = (
-        data_share(parts),
-        find_instance_type(settings.instance),
-        world_size(settings),
-    )
+    data = data_share(parts)
+    found = find_instance_type(settings.instance)
+    processes = world_size(settings)
     if parts is None or data is None or not data.is_found or data.value < LEAST_NAMED_SHARE:
         return None
-    data_seconds, workers = data.value * parts.step.mean, settings.loader_workers
+    data_seconds = data.value * parts.step.mean
+    workers = settings.loader_workers
     rest = parts.step.mean - data_seconds
     if (
         found is None
@@ -188,14 +191,10 @@ def measure_steps(settings: Settings, measured: Sequence[RunResult]) -> CellStep
     )
 
 
-NAMES = {DATA: "loading data"}
-# A process that waits for others computes in less of the time.
-MOSTLY = 0.5
-
-
 def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
     """Nothing where a step was not probed and does not wait for data."""
-    parts, advice = steps.step_parts, steps.loader_advice
+    parts = steps.step_parts
+    advice = steps.loader_advice
     if parts is None:
         return
     shares = divide_step(parts)
@@ -221,10 +220,8 @@ def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
     elif shares is not None:
         yield f"By its probes, a step of {label} is {_shares_text(shares)}."
         if shares.noise:  # what these parts take is in the rest
-            names, verb = (
-                joined([*map(name_of, shares.noise)]),
-                "is" if len(shares.noise) == 1 else "are",
-            )
+            names = joined([*map(name_of, shares.noise)])
+            verb = "is" if len(shares.noise) == 1 else "are"
             yield (
                 f"{names[0].upper()}{names[1:]} {verb} within the noise of the probes (± "
                 f"{_widest_text(shares)})."
@@ -255,7 +252,8 @@ def is_wait_named(parts: StepParts) -> bool:
     """Whether the log's wait for data matters, and no probe says what data costs: none was made, or
     they are too noisy to exclude that wait.
     """
-    data, waiting = data_share(parts), wait_share(parts)
+    data = data_share(parts)
+    waiting = wait_share(parts)
     is_told = (
         parts.is_probed
         and data is not None

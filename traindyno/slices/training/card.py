@@ -86,7 +86,8 @@ def kept_files(bucket: ResultsBucket, result: RunResult) -> dict[str, str]:
     """The model, where it doesn't expire, with the best one in its folder ``best``; and the
     checkpoints, which do.
     """
-    place, last = (result.run.execution_id, result.run.run_id), result.attempts[-1].job_name
+    place = (result.run.execution_id, result.run.run_id)
+    last = result.attempts[-1].job_name
     model = saved_model_key(*place, last, is_kept=True)
     found = {"model": model} if any(bucket.list_keys(model)) else {}
     found["checkpoints"] = checkpoints_prefix(*place)
@@ -123,7 +124,9 @@ def _front_matter(trained: Trained) -> Iterator[str]:
 
 
 def _sections(trained: Trained) -> Iterator[str]:
-    training, suite, result = trained.training, trained.suite, trained.result
+    training = trained.training
+    suite = trained.suite
+    result = trained.result
     yield f"# {training.training_id}"
     yield ""
     yield (

@@ -151,7 +151,8 @@ def train(
 
 
 def start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
-    found, limits = training.projected, suite.limits
+    found = training.projected
+    limits = suite.limits
     if found is not None:
         yield "projected: " + ", ".join(
             " ".join(each.texts()[:2]) for each in compared_time_and_cost(found, None, None)

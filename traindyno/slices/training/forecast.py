@@ -36,7 +36,8 @@ def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
     """
     steps: list[tuple[int, float]] = []
     for entry in entries:
-        step, begin = whole_of(entry.get("step")), number_of(entry.get("begin"))
+        step = whole_of(entry.get("step"))
+        begin = number_of(entry.get("begin"))
         if entry.get("kind") == "step" and step is not None and begin is not None and step >= 0:
             steps.append((step, begin))
     gaps = [
@@ -68,7 +69,8 @@ class Forecast:
         """``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside the projected 70 s
         (66 to 81 s)``.
         """
-        left, sums = f"{seconds_text(self.left_seconds)}, {usd_text(self.left_usd)}", []
+        left = f"{seconds_text(self.left_seconds)}, {usd_text(self.left_usd)}"
+        sums = []
         for each in (self.time, self.cost):
             if each.actual is None:
                 continue
@@ -93,7 +95,8 @@ def forecast(
     """
     left = max(0, steps - pace.step) * pace.step_seconds
     left_usd = usd_per_second * left
-    seconds, usd = total(elapsed_seconds, left), total(spent_usd, left_usd)
+    seconds = total(elapsed_seconds, left)
+    usd = total(spent_usd, left_usd)
     time, cost = compared_time_and_cost(projected or Projected(), seconds, usd)
     return Forecast(
         step=pace.step,

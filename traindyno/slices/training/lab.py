@@ -104,7 +104,8 @@ def plan_from_verdict(
             raise TrainingRefused(f"the trials of cell {wanted} found no batch that fits")
         chosen = replace(chosen, settings=replace(chosen.settings, batch_size_per_device=batch))
         changes = {**({searched.argument: batch} if searched.argument else {}), **changes}
-    suite, purchase = record.suite, Purchase.SPOT if is_spot else record.suite.purchase
+    suite = record.suite
+    purchase = Purchase.SPOT if is_spot else record.suite.purchase
     execution = target.services.executions.find(execution_id)
     if execution is not None and execution.script_s3_uri is not None:
         suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
@@ -226,11 +227,13 @@ def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
 
     Raises ExecutionNameRefused.
     """
-    name, bucket = training.execution_id, target.results
+    name = training.execution_id
+    bucket = target.results
     check_execution_name(name)
     if _has_begun(target, name):
         raise name_taken(name)
-    key, document = training_key(name), training_document(training)
+    key = training_key(name)
+    document = training_document(training)
     bucket.write_json(key, document)
     _copy_checkpoints(target, training)
     try:
@@ -256,7 +259,8 @@ def checkpoint_keys(target: LabTarget, training: Training) -> Mapping[str, bool]
 
 def _copy_checkpoints(target: LabTarget, training: Training) -> None:
     """What is there already was copied by a command that died, or is newer: its execution runs."""
-    run_id, bucket = run_id_of(training.cell.cell_id, 1), target.results
+    run_id = run_id_of(training.cell.cell_id, 1)
+    bucket = target.results
     new = checkpoints_prefix(training.execution_id, run_id)
     keys = {
         key: f"{new}{key.removeprefix(checkpoints_prefix(training.earlier[-1], run_id))}"
@@ -274,7 +278,8 @@ def find_result(target: LabTarget, training: Training) -> RunResult | None:
 
 def read_forecast(target: LabTarget, training: Training, job: RunningJob) -> Forecast | None:
     """None unless its ``job`` trains, or where the number of steps is unknown."""
-    execution, services = training.execution_id, target.services
+    execution = training.execution_id
+    services = target.services
     rows = [
         row
         for each in services.runs.list_all(execution)
@@ -315,7 +320,9 @@ class TrainingDisplay(PlainDisplay):
 
     def __init__(self, target: LabTarget, training: Training, say: Callable[[str], None]) -> None:
         super().__init__(say)
-        self._target, self._training, self._was_inside = target, training, True
+        self._target = target
+        self._training = training
+        self._was_inside = True
 
     def show(self, state: State) -> None:
         found = None

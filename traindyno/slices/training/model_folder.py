@@ -20,7 +20,8 @@ class _Parts(RawIOBase):
     """An archive that arrives in parts."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
-        self._parts, self._left = parts, b""
+        self._parts = parts
+        self._left = b""
 
     def readable(self) -> bool:
         return True

@@ -23,12 +23,15 @@ from traindyno.core.suite.suite import MOST_HOURS, Cell, Limits, Suite
 from traindyno.core.verdict.cell_row import CellRow
 
 TRAINING = Format(name="training", version=1)
-MINUTES_BETWEEN_CHECKPOINTS, LEAST_CHECKPOINTS = 10, 10
+MINUTES_BETWEEN_CHECKPOINTS = 10
+LEAST_CHECKPOINTS = 10
 # SageMaker's default quota of the longest job; a training goes on in the next one.
-LONGEST_JOB_SECONDS, LEAST_JOB_SECONDS = 5 * 24 * 3600, 60
+LONGEST_JOB_SECONDS = 5 * 24 * 3600
+LEAST_JOB_SECONDS = 60
 # A job may take this much longer than the projection, and so much more for what a short training
 # hardly notices.
-ROOM, MORE_SECONDS = 1.25, 600
+ROOM = 1.25
+MORE_SECONDS = 600
 CENT = Decimal("0.01")
 # Of a script, which decides itself; a loop of ours ends with the examples.
 MOST_STEPS = 10**9
@@ -111,12 +114,14 @@ def projected_of(
     row: CellRow, results: Iterable[RunResult], *, is_same_purchase: bool
 ) -> Projected:
     """``is_same_purchase``: without it, the cost is another one."""
-    found, steps = row.prediction, row.steps_per_second
+    found = row.prediction
+    steps = row.steps_per_second
     usd_interval = found.usd if found and is_same_purchase else None
     if usd_interval and row.usd_per_hour is not None:
         # Whole seconds are billed, of the trials and of the training: each end may be off by one.
         usd_of_second = float(row.usd_per_hour / SECONDS_PER_HOUR)
-        low, high = max(0.0, usd_interval.low - usd_of_second), usd_interval.high + usd_of_second
+        low = max(0.0, usd_interval.low - usd_of_second)
+        high = usd_interval.high + usd_of_second
         usd_interval = replace(usd_interval, low=low, high=high)
     peaks = [each.measured.peak_memory_bytes or 0 for each in results if each.measured]
     return Projected(
@@ -161,11 +166,9 @@ def training_suite(
         if name == "instance" or value != getattr(plain, name)
     }
     given = {**cell.hyperparameters, **(changes or {})}
-    is_script, measurement, full_run = (
-        suite.workload.task is Task.SCRIPT,
-        suite.measurement,
-        suite.workload.full_run,
-    )
+    is_script = suite.workload.task is Task.SCRIPT
+    measurement = suite.measurement
+    full_run = suite.workload.full_run
     steps = steps_of(suite, cell.settings)
     evaluate_every = (
         full_run.evaluate_every_steps if full_run else None

@@ -21,7 +21,8 @@ def compared(training: Training, result: RunResult) -> tuple[ProjectedActual, ..
     """The jobs of all its executions, from the creation of a job to the end of the last one of its
     execution.
     """
-    before, measured = training.projected or Projected(), result.measured
+    before = training.projected or Projected()
+    measured = result.measured
     seconds = total(training.earlier_seconds, job_seconds([result]))
     usd = total(training.earlier_usd, job_usd([result]))
     peak = measured.peak_memory_bytes if measured else None

@@ -290,7 +290,8 @@ def check_degrees(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
 
 
 def _check_product(settings: Settings, used: list[str], processes: int) -> Iterator[Impossible]:
-    degrees, given = degrees_of(settings, processes), given_degrees(settings)
+    degrees = degrees_of(settings, processes)
+    given = given_degrees(settings)
     if len(used) == 1 and degrees.per_replica < 2:
         reason = (
             f"{used[0]} is {degrees.per_replica} with strategy {settings.strategy}: expected 2 or "
@@ -325,7 +326,8 @@ def check_global_batch(settings: Settings, _: InstanceType) -> Iterator[Impossib
 
 
 def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
-    whole, replicas = settings.global_batch_size, replica_count(settings, processes)
+    whole = settings.global_batch_size
+    replicas = replica_count(settings, processes)
     possible = dividing_batches(settings, processes) or ()
     if whole is None or not replicas:  # check_degrees refuses the degrees
         return
@@ -351,7 +353,8 @@ def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
 
 
 def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
-    count, degrees = settings.micro_batches, _planned_degrees(settings)
+    count = settings.micro_batches
+    degrees = _planned_degrees(settings)
     degree = degrees.pipeline if degrees else 0
     if degree == 1 or not has_effect("micro_batches", settings):
         return
@@ -409,7 +412,8 @@ def check_model(settings: Settings, workload: Workload) -> Iterator[Impossible]:
     if config is None or degrees is None:
         return
     stages = stage_count(settings, degrees)
-    blocks, heads = _first(config, BLOCK_COUNTS), _first(config, HEAD_COUNTS)
+    blocks = _first(config, BLOCK_COUNTS)
+    heads = _first(config, HEAD_COUNTS)
     if degrees.pipeline > 1 and blocks is not None and blocks < stages:
         reason = f"the model has {blocks} blocks: expected at least {stages}, one for each stage"
         yield Impossible(field="pipeline_degree", reason=reason)

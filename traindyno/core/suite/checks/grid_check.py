@@ -26,11 +26,15 @@ from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descrip
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import settings_document, suite_converter
 
+CELL_LIMIT = 10_000
+RUN_LIMIT = 100_000
+
 
 def check_bounds(part: Any, path: str = "") -> Iterator[Problem]:
     """All numbers of a dataclass and of those within it, each by its field's description."""
     for field in fields(part):
-        value, description = getattr(part, field.name), description_of(field)
+        value = getattr(part, field.name)
+        description = description_of(field)
         where = join_path(path, field.name)
         if is_dataclass(value):
             yield from check_bounds(value, where)
@@ -67,10 +71,6 @@ def _check(path: str, value: Any, bound: Bound) -> Iterator[Problem]:
             path=path,
             message=f"got {shown(value) if isinstance(value, int) else value}, expected {bound}",
         )
-
-
-CELL_LIMIT = 10_000
-RUN_LIMIT = 100_000
 
 
 def check_matrix(suite: Suite) -> Iterator[Problem]:

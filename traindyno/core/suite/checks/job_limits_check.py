@@ -44,7 +44,8 @@ CHANNEL_COUNT = 16
 SHARED_CHANNELS = 18
 CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 IMAGE_CHARACTERS = 255
-METRIC_COUNT, METRIC_CHARACTERS = 40, 500
+METRIC_COUNT = 40
+METRIC_CHARACTERS = 500
 TRAINING_PLAN_ARN = re.compile(r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.+")
 
 EC2_RESERVATION = re.compile(r"(^|[:/])cr-[0-9a-f]|capacity-reservation|capacity-block")
@@ -80,7 +81,9 @@ def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
 
     A value's characters are those of its JSON, quotes included.
     """
-    workload, metrics, seed = suite.workload, suite.job.metrics, suite.measurement.seed_argument
+    workload = suite.workload
+    metrics = suite.job.metrics
+    seed = suite.measurement.seed_argument
     names = _argument_names(suite) | ({seed} if seed else set())
     yield "workload.hyperparameters", len(names), HYPERPARAMETER_KEYS, "names"
     # A shared job has them in its document, and a run that is left alone in its request.

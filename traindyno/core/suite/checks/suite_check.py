@@ -41,6 +41,9 @@ MEANT = 0.8  # how alike a name and its misspelling are at least
 STAND_INS = {"name": "suite", "goal": "cheapest"}
 ANY_LIMITS = {"max_usd": 1, "max_hours": 1, "max_job_seconds": 3600}
 ARGUMENT_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.\-]{0,255}")
+NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
+NAME_CHARACTERS = 40
+BATCH_SIZE = "batch_size_per_device"
 
 
 def _check_argument(suite: Suite, path: str, name: str | None, what: str = "") -> Iterator[Problem]:
@@ -96,10 +99,6 @@ def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
 
 
-NAME = re.compile(r"[a-zA-Z0-9](?:-?[a-zA-Z0-9])*")
-NAME_CHARACTERS = 40
-
-
 def check_suite(suite: Suite) -> Iterator[Problem]:
     problems = [*_check_sections(suite)]
     yield from problems
@@ -125,7 +124,8 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
             "without probes"
         )
         yield Problem(path="measurement.probes", message=message)
-    most, longest = suite.limits.max_job_seconds, suite.limits.max_run_seconds
+    most = suite.limits.max_job_seconds
+    longest = suite.limits.max_run_seconds
     if longest is not None and longest > most:
         message = f"got {longest}, expected at most limits.max_job_seconds, {most}"
         yield Problem(path="limits.max_run_seconds", message=message)
@@ -159,7 +159,8 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_confirm(suite: Suite) -> Iterator[Problem]:
-    confirm, limits = suite.measurement.confirm, suite.limits
+    confirm = suite.measurement.confirm
+    limits = suite.limits
     if confirm is None:
         return
     if suite.goal.target is not None:
@@ -188,7 +189,8 @@ def _check_confirm(suite: Suite) -> Iterator[Problem]:
 
 def _check_goal(suite: Suite) -> Iterator[Problem]:
     """A goal of quality needs evaluations during the run."""
-    target, task = suite.goal.target, suite.workload.task
+    target = suite.goal.target
+    task = suite.workload.task
     if target is None or task is Task.SCRIPT:
         return
     if suite.measurement.evaluate_every_steps is None:
@@ -222,9 +224,6 @@ def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for section in ("include", "exclude"):
         for index, entry in enumerate(getattr(suite, section)):
             yield f"{section}[{index}]", entry
-
-
-BATCH_SIZE = "batch_size_per_device"
 
 
 def check_batch_search(suite: Suite) -> Iterator[Problem]:

@@ -57,7 +57,8 @@ def _value_at(workload: Workload, path: str) -> Any:
 
 
 def _check_hub_token(workload: Workload) -> Iterator[Problem]:
-    path, arn = "workload.hub_token_secret", workload.hub_token_secret
+    path = "workload.hub_token_secret"
+    arn = workload.hub_token_secret
     if arn is None:
         return
     if not SECRET_ARN.fullmatch(arn):
@@ -69,7 +70,9 @@ def _check_hub_token(workload: Workload) -> Iterator[Problem]:
 
 
 def _check_alternatives(workload: Workload) -> Iterator[Problem]:
-    model, tokenizer, dataset = workload.model, workload.tokenizer, workload.dataset
+    model = workload.model
+    tokenizer = workload.tokenizer
+    dataset = workload.dataset
     is_built_in = workload.task is not Task.SCRIPT
     if model and (model.path is None) == (model.config is None) and is_built_in:
         yield Problem(
