@@ -210,13 +210,14 @@ def _strategies(name: str, count: int, adapter: Adapter | None) -> Iterator[Sett
     base = Settings(instance=name, instance_count=count, precision=precision)
     if (world_size(base) or 1) == 1:
         strategies: tuple[Strategy, ...] = (Strategy.SINGLE,)
-    else:
+    elif adapter is None:
         strategies = (Strategy.DDP, Strategy.ZERO1, Strategy.FSDP)
+    else:  # the optimizer's state of an adapter is small
+        strategies = (Strategy.DDP, Strategy.FSDP)
     if adapter is not None:
         has_bf16 = precision is Precision.BF16
         held_as = BaseWeights.BF16 if has_bf16 else BaseWeights.FP32
         base = replace(base, adapter=adapter, base_weights=held_as)
-        strategies = tuple(each for each in strategies if each is not Strategy.ZERO1)
     for recomputes in (False, True):
         for strategy in strategies:
             yield replace(base, strategy=strategy, activation_checkpointing=recomputes)

@@ -13,10 +13,10 @@ import pytest
 from tests.unit.suites import small_document
 from traindyno.core.documents.problems import join_path, shown
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import structure_suite
 
 ROOT = Path(__file__).parents[4]
 # One of these is wrong for every type.
@@ -51,7 +51,7 @@ PATHS = [*suite_fields(), *(f"training.{name}" for name in setting_types())]
 
 
 def problems_at(path: str, value: Any) -> list[str]:
-    """The unknown field keeps the content from being checked."""
+    """Of form: the content is not checked."""
     document: dict[str, Any] = {**small_document(), "?": None}
     *sections, last = path.split(".")
     place = document
@@ -60,7 +60,7 @@ def problems_at(path: str, value: Any) -> list[str]:
         place[section] = place = dict(inner) if isinstance(inner, dict) else {}
     place[last] = value
     try:
-        parse_suite(document)
+        structure_suite(document)
     except SuiteInvalid as error:
         return [problem.message for problem in error.problems if problem.path == path]
     return []

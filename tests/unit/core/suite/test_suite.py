@@ -45,7 +45,7 @@ LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
         ("measurement", "trials", 1000, 1001),
         ("measurement", "trials", 1, 0),
         ("limits", "max_job_seconds", 2_419_200, 2_419_201),
-        ("limits", "max_hours", 100_000, 100_001),
+        ("limits", "max_hours", 648, 649),
         ("limits", "max_usd", 1_000_000_000, 1_000_000_001),
         ("goal", "hours", 100_000, 100_001),
     ],
