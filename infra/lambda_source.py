@@ -24,7 +24,8 @@ SERVICES = frozenset(
     }
 )
 MODEL_FOLDERS = frozenset({"botocore/data", "boto3/data"})
-LEFT_OUT = frozenset({"__pycache__", "py.typed", "preconf", "examples"})
+# The time zones of dateutil are a copy of the machine's; botocore asks for UTC and local time.
+LEFT_OUT = frozenset({"__pycache__", "py.typed", "preconf", "examples", "dateutil-zoneinfo.tar.gz"})
 LEFT_OUT_SUFFIXES = (".pyc", ".pyi")
 READABLE = 0o644 << 16  # a .zip keeps the mode in the upper half of its attributes
 

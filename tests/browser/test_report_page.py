@@ -103,7 +103,8 @@ def test_a_radio_button_chooses_the_view_without_a_script(tmp_path: Path, page: 
     """
     probe = (
         "<script>addEventListener('load', () => {const shown = () => "
-        "[...document.querySelectorAll('.views .view')].map((view, index) => "
+        "[...document.querySelector('#learning-1').closest('.views').querySelectorAll('.view')]"
+        ".map((view, index) => "
         "view.getBoundingClientRect().height > 0 ? index : -1).filter(index => index >= 0);const "
         "before = shown().join(','); document.querySelector('#learning-1').checked = "
         "true;document.title = before + ' ' + shown().join(',')})</script>"

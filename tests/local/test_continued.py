@@ -17,7 +17,7 @@ ONE_JOB_USD = "0.014167"
 
 
 def test_it_measures_what_is_left_and_pays_nothing_twice(lab: LocalLab) -> None:
-    document = suite_of(lab, [5, 40])
+    document = suite_of(lab, [5, 40], examples=900_000)
     limits = {**document["limits"], "max_usd": ONE_JOB_USD}
     small = lab.write_suite("continued", {**document, "limits": limits})
     first = lab.traindyno("run", str(small), "--local", "--name", "part", "--format", "json")

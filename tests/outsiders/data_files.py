@@ -263,13 +263,13 @@ JSON_FILES = {
     ),
     "a chat as text": DataCase(
         files={"a.jsonl": _jsonl({"text": [{"role": "user", "content": "one"}]})},
-        message="expected text, not the turns of a chat; a built-in task trains on one column of "
-        "texts: train them with a script",
+        message="expected text, not the turns of a chat; workload.task causal-lm with "
+        "workload.dataset.format: chat trains on conversations",
     ),
     "a chat as JSON in a text": DataCase(
         files={"a.jsonl": _jsonl({"text": '[{"role": "user", "content": "one"}]'})},
         message='a.jsonl, row 1: the text is str \'[{"role": "user", "content": "one"}]\', the '
-        "turns of a chat as JSON; a built-in task",
+        "turns of a chat as JSON; workload.task causal-lm with",
     ),
     "a number as text": DataCase(
         files={"a.jsonl": _jsonl({"text": 7})},

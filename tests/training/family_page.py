@@ -37,7 +37,7 @@ def row(name: str, found: Compared) -> str:
         return f"| {kind} | {task} | {escaped(reason)} | | | | | | |"
     masking = {True: "yes", False: "refused", None: ""}[found.masks_documents]
     shown = (found.packed, found.padded, found.loss, found.stages)
-    cells = (*map(escaped, shown), masking, flops)
+    cells = (*map(escaped, shown), masking, escaped(found.adapter), flops)
     return f"| {kind} | {task} | {' | '.join(cells)} |"
 
 

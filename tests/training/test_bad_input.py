@@ -168,7 +168,9 @@ def told_of(labels: list[str], folder: Path, **suite: Any) -> Sequence[str]:
     rows = (f"words of row {number},{label}" for number, label in enumerate(labels * 3))
     (folder / "a.csv").write_text("\n".join(["text,label", *rows, ""]))
     given = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "a.csv", **suite}
-    text = json.dumps({**given, "matrix": {"batch_size_per_device": [1, 2]}})
+    # Padding to the longest: nothing is said of the lengths of texts.
+    matrix = {"batch_size_per_device": [1, 2], "padding": ["longest"]}
+    text = json.dumps({**given, "matrix": matrix})
     return Suite.from_text(text, folder=folder, local=True).cautions
 
 

@@ -43,6 +43,7 @@ def test_the_settings_in_an_identity() -> None:
         "document_masking": False,
         "dropout": 0.0,
         "precision": "bf16",
+        "base_weights": "fp32",
         "strategy": "pipeline",
         # 2 replicas x 3 passes x 4 samples
         "samples_per_step": 24,

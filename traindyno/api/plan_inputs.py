@@ -87,9 +87,7 @@ def read_plan_inputs(
                 quotas=defaults,
                 why_assumed=f"no AWS account ({problem})",
             )
-        elsewhere = (
-            f" (--region {SNAPSHOT_REGION}: of a snapshot of its prices)" if snapshot else ""
-        )
+        elsewhere = f" (--region {SNAPSHOT_REGION}: a snapshot of prices)" if snapshot else ""
         raise AccountUnreachable(
             f"{problem}: prices of {region or 'no region'} can't be read: give --profile or "
             "--region, --local for the local cloud, or --prices FILE and --quotas FILE to plan "

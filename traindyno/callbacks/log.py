@@ -7,6 +7,7 @@ import math
 import operator
 import os
 import sys
+import threading
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from traindyno.callbacks import failure, process
@@ -85,6 +86,7 @@ class StepLogger:
         self._began = now()
         self._explained_until = self._began
         self._is_open = False
+        self._opening = threading.RLock()
         self._recorder: Optional[StepRecorder] = None
         self._has_ended = False
         self._end_reason: Optional[str] = None
@@ -415,9 +417,15 @@ class StepLogger:
 
     def open(self, facts: Optional[Dict[str, Any]] = None) -> None:
         """Write the environment line, once, and arrange for the last one."""
-        if self._is_open or not self.is_enabled:
+        if not self.is_enabled:
             return
-        self._is_open = True
+        # A thread that ends the process at a SIGTERM may write the error while this one opens.
+        with self._opening:
+            if not self._is_open:
+                self._is_open = True
+                self._begin(facts)
+
+    def _begin(self, facts: Optional[Dict[str, Any]]) -> None:
         this = process.this_process()
         self._file = StepLogFile(log_path(self._directory, this.job_name, this.rank, self._began))
         self._host_load = HostLoadMeter()

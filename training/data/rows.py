@@ -322,12 +322,14 @@ READERS: Mapping[DatasetFormat, Callable[[DataFile, Sequence[str]], Objects]] = 
 
 
 def hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str]) -> Objects:
-    """Streams the split, with the columns ``wanted``, or without any with all: only the files that
-    are needed are read, and nothing is stored.
+    """Streams the split, with the columns ``wanted``, or without any with all that need no decoder:
+    only the files that are needed are read, and nothing is stored.
 
     A slice (train[:10%]) is cut from a copy of the whole dataset, which the job's volume must hold.
     """
-    from datasets import ClassLabel, load_dataset  # noqa: PLC0415  # slow to import; only the Hub needs it
+    # slow to import; only the Hub needs it
+    from datasets import ClassLabel, load_dataset  # noqa: PLC0415
+    from datasets.features.features import require_decoding  # noqa: PLC0415
 
     is_slice = "[" in split
     try:
@@ -343,6 +345,9 @@ def hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str]) 
             f"the dataset {path!r} can't be loaded from the Hugging Face Hub: {error}; expected an "
             "id such as nyu-mll/glue with its name and split, an S3 prefix, or a folder"
         ) from error
+    if not wanted and rows.features:  # a picture's or a sound's decoder may not be installed
+        plain = [name for name, kind in rows.features.items() if not require_decoding(kind)]
+        rows = rows.select_columns(plain)
     has_classes = isinstance((rows.features or {}).get(dataset.label_column), ClassLabel)
     if rows.column_names and wanted:  # others may need a decoder that is not installed
         require_columns(wanted, rows.column_names, path)

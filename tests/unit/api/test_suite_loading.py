@@ -131,7 +131,7 @@ def test_an_unknown_field_is_told_with_the_names_of_the_short_form(tmp_path: Pat
         ),
         (
             ["adapter_config.json", "config.json"],
-            "./model has an adapter (adapter_config.json); expected a whole",
+            "./model has an adapter (adapter_config.json); expected it with training.adapter: ",
         ),
         (
             ["config.json", "a.Q4_K_M.gguf"],

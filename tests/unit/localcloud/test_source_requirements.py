@@ -182,22 +182,22 @@ def test_the_torch_of_the_environment_is_left_where_pip_fails_with_it(
     torch.
     """
     environment = wheels_of_torchvision(code)
-    wheel = packed_wheel("peft", "2.0", requires="torch==2.14.0")
-    (code / "peft-2.0-py3-none-any.whl").write_bytes(wheel)
+    wheel = packed_wheel("adapted", "2.0", requires="torch==2.14.0")
+    (code / "adapted-2.0-py3-none-any.whl").write_bytes(wheel)
     sources = {
         "pyproject.toml": (
             "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
         ),
         "backend.py": "raise SystemExit('this version is too old')\n",
     }
-    with tarfile.open(code / "peft-1.0.tar.gz", "w:gz") as archive:
+    with tarfile.open(code / "adapted-1.0.tar.gz", "w:gz") as archive:
         for name, text in sources.items():
-            member = tarfile.TarInfo(f"peft-1.0/{name}")
+            member = tarfile.TarInfo(f"adapted-1.0/{name}")
             member.size = len(text)
             archive.addfile(member, io.BytesIO(text.encode()))
-    (code / "requirements.txt").write_text("peft")
+    (code / "requirements.txt").write_text("adapted")
     folder = known(install(tmp_path, environment=environment, python=python_with_torch))
-    assert {path.stem for path in folder.glob("*.dist-info")} == {"peft-2.0", "torch-2.14.0"}
+    assert {path.stem for path in folder.glob("*.dist-info")} == {"adapted-2.0", "torch-2.14.0"}
     log = (tmp_path / "log.txt").read_text()
     assert "ResolutionImpossible" not in log
     assert (

@@ -293,7 +293,7 @@ def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> No
     ("word", "advice"),
     [
         ("ner", "write a script"),
-        ("dpo", "with TRL or peft"),
+        ("dpo", "with TRL, as suites/trl_dpo.yaml does"),
         ("text-generation", "name causal-lm"),
         ("causal_lm", 'did you mean "causal-lm"?'),
     ],
