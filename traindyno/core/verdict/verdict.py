@@ -38,7 +38,7 @@ from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecid
 VERDICT = Format(name="verdict", version=1)
 # Where other work may stall runs, their noise is none that the tests know: recorded runs of equal
 # cells keep to 1 % by it.
-SIGNIFICANCE_OF_STALLED_RUNS = 0.01
+SIGNIFICANCE_OF_STALLED_RUNS = 0.007
 # One trial has no spread.
 LEAST_COMPARED = 2
 
