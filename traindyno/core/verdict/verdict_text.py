@@ -4,6 +4,7 @@ and its limits.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from traindyno.core.costs.quantity_text import (
     count_text,
@@ -306,7 +307,7 @@ def _certainty(verdict: Verdict) -> str:
         told += (
             f"{' and' if measured == runs else f'; the {ended}'} cost {usd_text(verdict.spent_usd)}"
         )
-    wrong = f"wrong in at most {verdict.level * 100:g} of 100 such suites"
+    wrong = f"wrong in at most {ceil(100 * verdict.level)} of 100 such suites"
     not_better = f"no other cell is better by more than {verdict.tolerance * 100:g} %"
     certainty = {
         Finding.RECOMMENDED: f"; the claim that it is the best is {wrong}",

@@ -373,8 +373,8 @@ def test_a_race_of_this_machine_is_judged_after_every_four_runs(trials: int, loo
     seconds = {1: 1.0, 2: 1.3}
     results = rerun(suite, first_round(suite, seconds), seconds, 2, 3)
     found = judge(suite, expand_cells(suite), results)
-    assert found.significance == pytest.approx(0.01 / looks)
-    assert found.level == 0.01
+    assert found.significance == pytest.approx(0.007 / looks)
+    assert found.level == 0.007
 
 
 def test_figures_of_a_pair_have_intervals_of_one_level_and_of_one_width() -> None:
@@ -384,13 +384,13 @@ def test_figures_of_a_pair_have_intervals_of_one_level_and_of_one_width() -> Non
     found = judge(suite, expand_cells(suite), results)
     assert found.finding is Finding.RECOMMENDED
     (rival,) = found.rivals
-    assert known(rival.comparison.interval).confidence == pytest.approx(0.995)
+    assert known(rival.comparison.interval).confidence == pytest.approx(1 - 0.007 / 2)
     for row in map(found.row, (known(found.recommended), rival.cell_id)):
         shares = []
         for estimate in (row.seconds, row.billable_seconds, row.samples_per_second):
             interval = known(known(estimate).interval)
             shares.append(interval.high / interval.low)
-        assert known(known(row.billable_seconds).interval).confidence == pytest.approx(0.995)
+        assert known(known(row.billable_seconds).interval).confidence == pytest.approx(1 - 0.007 / 2)
         assert shares == pytest.approx([shares[0]] * 3, rel=0.05)
         one_run = known(known(row.prediction).seconds)
         assert shares[0] <= one_run.high / one_run.low
