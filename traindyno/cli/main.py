@@ -24,14 +24,12 @@ from traindyno.cli.output import STANDARD_OUTPUT, tell
 from traindyno.core.documents.problems import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.suite.data_formats import DatasetFilesInvalid
-from traindyno.core.verdict.comparison import NotComparable
 from traindyno.slices.client_parts import COMMANDS, REFUSALS
 
 REFUSED_INPUT: tuple[type[Exception], ...] = (
     *(
         SuiteUnreadable,
         InputFileInvalid,
-        NotComparable,
         SuiteRefused,
         DocumentInvalid,
         DatasetFilesInvalid,

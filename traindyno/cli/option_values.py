@@ -27,6 +27,7 @@ ANY_EXECUTION_RULE = (
     '1 to 80 characters, none of them a space or one of <>{}[]?*"#%\\^|~`$&,;:/, as `traindyno '
     "list` shows it"
 )
+SHARE = re.compile(r"(?P<number>\d{1,3}(\.\d{1,9})?) ?(?P<percent>%)?")
 JOB_RULE = "1 to 63 letters, digits and hyphens that begin and end with a letter or digit"
 
 
@@ -100,6 +101,17 @@ def profile(value: str | None) -> str | None:
         )
     )
     raise refused(value, expected, close_to(value, found))
+
+
+def share(value: str | None) -> str | None:
+    """A share below 1, as ``3 %`` or as ``0.03``; returned as a number's text."""
+    if value is None:
+        return None
+    match = SHARE.fullmatch(value)
+    if match is None or float(match["number"]) >= (100 if match["percent"] else 1):
+        raise refused(value, "a share of 0 to less than 1, such as '3 %' or 0.03")
+    number = float(match["number"])
+    return str(number / 100 if match["percent"] else number)
 
 
 def finite(value: float | None) -> float | None:

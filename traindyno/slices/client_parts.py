@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.cli.commands import execution_commands, run_commands
+from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.plan_command import plan
 from traindyno.core.errors import TraindynoError
@@ -27,7 +28,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "list": (execution_commands.list_executions, "--local --limit 5"),
     "report": (run_commands.report, "first --local --output reports"),
     "reprice": (pricing.reprice_execution, "first --region eu-west-1"),
-    "compare": (execution_commands.compare, "before after --local"),
+    "compare": (compare, "before after --tolerance '3 %' --local"),
     "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
     "import": (
         imported.import_job,

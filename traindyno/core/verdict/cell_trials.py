@@ -254,11 +254,13 @@ class Noise:
     """The model of all ``cells``: their means, the spread between hosts, and the correlation with
     the previous trial.
 
-    ``largest_correlation`` is the upper end of what the trials make likely.
+    ``largest_correlation`` is the upper end of what the trials make likely. ``local_spread``: of
+    this machine's own types, whose trials are on one host unless executions are compared.
     """
 
     cells: Sequence[CellTrials] = ()
     spreads: HostPriors = field(default_factory=lambda: STATED_PRIORS)
+    local_spread: HostSpread = ONE_MACHINE
     serial_correlation: float = 0.0
     largest_correlation: float = 0.0
     _means: dict[Quantity, dict[int, float]] = field(
@@ -284,7 +286,7 @@ class Noise:
 
     def spread_of(self, trials: CellTrials | None) -> HostSpread:
         if trials and trials.cell.settings.instance.startswith(LOCAL_PREFIX):
-            return ONE_MACHINE
+            return self.local_spread
         return self.spreads[trials.host_class] if trials else STATED_PRIOR
 
     def inflation(self, count: int) -> float:

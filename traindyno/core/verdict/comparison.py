@@ -10,11 +10,13 @@ from typing import Any
 from traindyno.core.costs.hazard import observe_hazards
 from traindyno.core.costs.quantity_text import exact_usd_text
 from traindyno.core.errors import TraindynoError
+from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.search.run_scatter import KNOWN_DEGREES
 from traindyno.core.statistics.distributions import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.hosts import HostPriors
+from traindyno.core.statistics.hosts import HostPriors, HostSpread
 from traindyno.core.step_log.line import PLACE, ROW_VALUES, SHARED_JOB
 from traindyno.core.suite.suite import Cell, Suite
 from traindyno.core.suite.suite_file import suite_document
@@ -27,15 +29,21 @@ from traindyno.core.verdict.cell_trials import (
     suite_trials,
 )
 from traindyno.core.verdict.confounds import Difference
-from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
+from traindyno.core.verdict.quantity import (
+    Quantity,
+    projected_seconds,
+    projected_usd,
+    samples_per_second,
+)
 
 # These fields of a workload say how the work is done; two executions that differ in them can be
 # compared.
 MEANS = ("source", "entry_point", "image", "environment")
 RUNNING = ("measurement", "purchase", "training_plans")
 NONE = "none"
+# Of this machine from one execution to the next, in standard deviations of single runs; assumed.
+LEVELS_APART = 2.0
 LONGEST_VALUE = 60  # a model's configuration or a list of columns is no line
-# Drawn anew in each execution
 # Facts that differ between runs of one cell
 OF_A_RUN = (f"{SHARED_JOB}.{PLACE}", ROW_VALUES)
 
@@ -112,7 +120,10 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellChange:
-    """Comparisons are second ÷ first; ``change`` is the rate's, all cells taken together (Holm)."""
+    """Comparisons are second ÷ first; ``change`` is the rate's, all cells taken together (Holm).
+
+    ``jobs``: that measured it, of the execution that has fewer.
+    """
 
     label: str
     first: CellRow
@@ -122,6 +133,7 @@ class CellChange:
     usd: Comparison | None
     parity: LossParity | None
     change: Change
+    jobs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +174,7 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
     hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
     trials = []
     for each, cells in zip(both, zip(*shared, strict=True), strict=True):
-        # under the id of the execution that they are compared for: no block has trials of both
-        own = [
-            replace(result, run=replace(result.run, execution_id=each.execution_id))
-            for result in each.results
-        ]
+        own = [_of_its_execution(result, each.execution_id) for result in each.results]
         trials.append(suite_trials(each.suite, cells, own, hazards=hazards))
     known = {cell.cell_id for pair in shared for cell in pair}
     return ExecutionComparison(
@@ -179,6 +187,29 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
         running=_differences(running, other_running),
         environment=_differences(_environment(first.results), _environment(second.results)),
         is_simulated=any(result.is_simulated for result in (*first.results, *second.results)),
+    )
+
+
+def _of_its_execution(result: RunResult, execution_id: str) -> RunResult:
+    """Under the id of the execution that it is compared for, so that no block has trials of both.
+
+    The level of a machine that others use as well changes from one execution to the next, as with a
+    draw of hosts.
+    """
+    named = replace(result, run=replace(result.run, execution_id=execution_id))
+    is_local = result.run.cell.settings.instance.startswith(LOCAL_PREFIX)
+    if not is_local or result.environment is None:
+        return named
+    host = f"this machine during {execution_id}"
+    return replace(named, environment=replace(result.environment, host_ids=(host,)))
+
+
+def _local_spread(cells: Sequence[CellTrials], quantity: Quantity) -> HostSpread:
+    """How far the level of this machine differs from one execution to the next."""
+    of_runs = max((cell.scatter(quantity).share for cell in cells if cell.measured), default=0.0)
+    share = LEVELS_APART * of_runs
+    return HostSpread(
+        deviation=share, typical=share, degrees_of_freedom=KNOWN_DEGREES, source="this machine"
     )
 
 
@@ -203,9 +234,8 @@ def _compare_cells(
         for old, new in zip(first, second, strict=True)
     ]
     rates, seconds, usd = (
-        [compare_cells(new, old, quantity, known) for old, new in zip(first, second, strict=True)]
+        _compare_by(quantity, first, second)
         for quantity in (samples_per_second, projected_seconds, projected_usd)
-        for known in [measure_noise((*first, *second), quantity)]
     )
     pairs = [[each.measured for each in pair] for pair in zip(first, second, strict=True)]
     adjusted = iter(adjust_by_holm([rate.p for rate in rates if rate and rate.p is not None]))
@@ -219,9 +249,24 @@ def _compare_cells(
             usd=usd[index],
             parity=check_loss_parities(pairs[index])[0] if all(pairs[index]) else None,
             change=_change(rate, next(adjusted) if rate and rate.p is not None else None),
+            jobs=min(map(_job_count, pairs[index])),
         )
         for index, rate in enumerate(rates)
     )
+
+
+def _compare_by(
+    quantity: Quantity, first: Sequence[CellTrials], second: Sequence[CellTrials]
+) -> list[Comparison | None]:
+    both = (*first, *second)
+    noise = replace(measure_noise(both, quantity), local_spread=_local_spread(both, quantity))
+    return [
+        compare_cells(new, old, quantity, noise) for old, new in zip(first, second, strict=True)
+    ]
+
+
+def _job_count(results: Sequence[RunResult]) -> int:
+    return len({result.attempts[-1].job_name for result in results if result.attempts})
 
 
 def _change(rate: Comparison | None, adjusted_p: float | None) -> Change:

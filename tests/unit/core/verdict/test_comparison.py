@@ -215,3 +215,16 @@ def test_shared_jobs_are_a_named_difference_and_cells_stay_comparable() -> None:
         "measurement.jobs": ("separate", "shared")
     }
     assert [cell.change for cell in compared.cells] == [Change.NO_DETECTABLE_DIFFERENCE]
+
+
+def test_executions_of_this_machine_differ_by_more_than_their_runs() -> None:
+    """Its level changes from one execution to the next, by other work that nobody sees."""
+    suite = make_suite(training={"instance": "local.cpu"}, matrix={"strategy": ("ddp",)})
+    old, slower, far = (
+        record(name, suite, [factor * seconds for seconds in STEADY])
+        for name, factor in (("old", 1.0), ("slower", 1.3), ("far", 4.0))
+    )
+    (near_cell,) = compare_executions(old, slower).cells
+    (far_cell,) = compare_executions(old, far).cells
+    assert near_cell.change is Change.NO_DETECTABLE_DIFFERENCE
+    assert far_cell.change is Change.SLOWER

@@ -390,7 +390,9 @@ def test_figures_of_a_pair_have_intervals_of_one_level_and_of_one_width() -> Non
         for estimate in (row.seconds, row.billable_seconds, row.samples_per_second):
             interval = known(known(estimate).interval)
             shares.append(interval.high / interval.low)
-        assert known(known(row.billable_seconds).interval).confidence == pytest.approx(1 - 0.007 / 2)
+        assert known(known(row.billable_seconds).interval).confidence == pytest.approx(
+            1 - 0.007 / 2
+        )
         assert shares == pytest.approx([shares[0]] * 3, rel=0.05)
         one_run = known(known(row.prediction).seconds)
         assert shares[0] <= one_run.high / one_run.low

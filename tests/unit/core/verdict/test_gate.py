@@ -1,0 +1,102 @@
+"""The gate on a change: it holds or fails only where the trials show it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.unit.run_samples import PRICE, completed_results, failed_result, make_suite
+from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.statistics.estimates import comparison_of
+from traindyno.core.suite.cells import expand_cells
+from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
+from traindyno.core.verdict.gate import (
+    DEARER,
+    MOST_JOBS,
+    SLOWER,
+    GateFinding,
+    check_gate,
+    jobs_to_decide,
+)
+
+STEADY = (1.0, 1.001, 0.999)
+
+
+def record(name: str, *step_seconds: Sequence[float], **changes: Any) -> ExecutionRecord:
+    strategies = ("ddp", "fsdp")[: len(step_seconds)]
+    suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": strategies})
+    cells = expand_cells(suite)
+    results = completed_results(cells, *step_seconds, suite=suite, **changes)
+    return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=tuple(results))
+
+
+def scaled(factor: float) -> tuple[float, ...]:
+    return tuple(factor * seconds for seconds in STEADY)
+
+
+@pytest.mark.parametrize(
+    ("factor", "tolerance", "finding"),
+    [
+        (1.0, 0.1, GateFinding.HOLDS),
+        (0.7, 0.1, GateFinding.HOLDS),
+        (1.1, 0.1, GateFinding.OPEN),
+        (1.5, 0.1, GateFinding.WORSE),
+    ],
+)
+def test_the_gate_follows_what_the_trials_show(
+    factor: float, tolerance: float, finding: GateFinding
+) -> None:
+    compared = compare_executions(record("old", STEADY), record("new", scaled(factor)))
+    assert check_gate(compared, tolerance).finding is finding
+
+
+def test_one_cell_that_is_worse_fails_the_gate() -> None:
+    compared = compare_executions(record("old", STEADY, STEADY), record("new", STEADY, scaled(1.5)))
+    gate = check_gate(compared, 0.1)
+    assert gate.finding is GateFinding.WORSE
+    assert [figure.label for figure in gate.of(GateFinding.HOLDS)] == ["ddp", "ddp"]
+    assert [(figure.label, figure.worse) for figure in gate.of(GateFinding.WORSE)] == [
+        ("fsdp", SLOWER),
+        ("fsdp", DEARER),
+    ]
+
+
+def test_a_dearer_price_fails_the_gate_at_equal_times() -> None:
+    dearer = replace(PRICE, usd_per_instance_hour=Decimal(2) * (PRICE.usd_per_instance_hour or 0))
+    compared = compare_executions(record("old", STEADY), record("new", STEADY, price=dearer))
+    gate = check_gate(compared, 0.1)
+    assert [figure.worse for figure in gate.of(GateFinding.WORSE)] == [DEARER]
+
+
+def test_an_unknown_price_leaves_the_time() -> None:
+    unknown = replace(PRICE, usd_per_instance_hour=None)
+    compared = compare_executions(record("old", STEADY), record("new", STEADY, price=unknown))
+    assert [figure.worse for figure in check_gate(compared, 0.1).figures] == [SLOWER]
+
+
+def test_one_trial_or_none_leaves_the_gate_open_with_the_reason() -> None:
+    old = record("old", STEADY)
+    (figure, _) = check_gate(compare_executions(old, record("new", (3.0,))), 0.1).figures
+    assert (figure.finding, figure.reason) == (
+        GateFinding.OPEN,
+        "the execution has one trial of it, whose scatter is unknown",
+    )
+    lost = replace(
+        old, execution_id="new", results=(failed_result(old.cells[0], 1, Outcome.OUT_OF_MEMORY),)
+    )
+    gate = check_gate(compare_executions(old, lost), 0.1)
+    assert gate.finding is GateFinding.OPEN
+    assert gate.figures[0].reason == "the execution measured no trial of it"
+
+
+def test_the_jobs_that_decide_are_fewer_the_farther_the_change_is_from_the_tolerance() -> None:
+    def jobs(difference: float) -> int | None:
+        return jobs_to_decide(comparison_of(difference, 0.02**2, 6), 2, 0.03, 0.05)
+
+    near, far = jobs(0.0), jobs(-0.05)
+    assert near is not None
+    assert far is not None
+    assert 2 < far < near <= MOST_JOBS
+    assert jobs(0.0296) is None
