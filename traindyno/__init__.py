@@ -37,9 +37,12 @@ _API = {
     "SuiteInvalid": "core.errors",
     "SuiteUnreadable": "api.suite_text",
     "TraindynoError": "core.errors",
+    "TrialsInvalid": "api.trial_rows",
     "find_execution": "api.executions",
+    "finding_text": "api.finding_text",
     "from_estimator": "slices.imported.estimator",
     "from_model_trainer": "slices.imported.model_trainer",
+    "judge": "api.judging",
     "plan": "api.executions",
     "run": "api.executions",
 }

@@ -3,6 +3,8 @@ from traindyno.api.executions import SuiteExecution as SuiteExecution
 from traindyno.api.executions import find_execution as find_execution
 from traindyno.api.executions import plan as plan
 from traindyno.api.executions import run as run
+from traindyno.api.finding_text import finding_text as finding_text
+from traindyno.api.judging import judge as judge
 from traindyno.api.lab_target import Lab as Lab
 from traindyno.api.lab_target import LabChoiceRefused as LabChoiceRefused
 from traindyno.api.local_paths import StagingRefused as StagingRefused
@@ -20,6 +22,7 @@ from traindyno.api.reports import ReportUnwritable as ReportUnwritable
 from traindyno.api.suite_loading import Suite as Suite
 from traindyno.api.suite_text import InputFileInvalid as InputFileInvalid
 from traindyno.api.suite_text import SuiteUnreadable as SuiteUnreadable
+from traindyno.api.trial_rows import TrialsInvalid as TrialsInvalid
 from traindyno.aws.account import AccountUnreachable as AccountUnreachable
 from traindyno.aws.deployment import LabNotDeployed as LabNotDeployed
 from traindyno.aws.executions import ExecutionNameRefused as ExecutionNameRefused

@@ -19,6 +19,7 @@ from traindyno.core.statistics.selection import Relation, correct_for_selection
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise
 from traindyno.core.verdict.recommendation import Recommendation, recommend
+from traindyno.figures.settle import simultaneous
 
 SEED = 20261121
 TOLERANCE = 0.02
@@ -211,7 +212,7 @@ def measure_coverage(levels: Sequence[float], trials: int, *, is_race: bool = Fa
         truth = exp(levels[best_of(found)])
         expected.append(estimate.interval.low <= truth <= estimate.interval.high)
         for place, rival in enumerate(found.rivals, start=2):
-            interval, _ = found.simultaneous(rival.comparison, SIGNIFICANCE / looks)
+            interval, _ = simultaneous(found.comparisons, rival.comparison, SIGNIFICANCE / looks)
             assert interval is not None
             index = int(rival.cell_id, 16)
             holds = interval.low <= truth / exp(levels[index]) <= interval.high

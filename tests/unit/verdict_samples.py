@@ -10,8 +10,8 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_row import CellHosts, CellRow, CellTime, Steadiness
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric, Sensitivity
-from traindyno.core.verdict.recommendation import Rival, ToDecide
 from traindyno.core.verdict.verdict import Finding, Likeness, MissingRuns, Verdict
+from traindyno.figures.settle import Rival, ToDecide
 from traindyno.slices.slowness.verdict import CellSteps
 
 Group = TypeVar("Group")

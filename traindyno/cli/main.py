@@ -16,6 +16,7 @@ from traindyno import __version__
 from traindyno.api.checkout import has_local_cloud, require_checkout
 from traindyno.api.lab_target import StillRunning
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
+from traindyno.api.trial_rows import TrialsInvalid
 from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
@@ -30,6 +31,7 @@ REFUSED_INPUT: tuple[type[Exception], ...] = (
     *(
         SuiteUnreadable,
         InputFileInvalid,
+        TrialsInvalid,
         SuiteRefused,
         DocumentInvalid,
         DatasetFilesInvalid,

@@ -6,6 +6,7 @@ from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.cli.commands import execution_commands, run_commands
 from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.doctor_command import doctor
+from traindyno.cli.commands.judge_command import judge
 from traindyno.cli.commands.plan_command import plan
 from traindyno.core.errors import TraindynoError
 from traindyno.core.serving.deployment import ModelNotServable
@@ -29,6 +30,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "report": (run_commands.report, "first --local --output reports"),
     "reprice": (pricing.reprice_execution, "first --region eu-west-1"),
     "compare": (compare, "before after --tolerance '3 %' --local"),
+    "judge": (judge, "trials.csv --value seconds --cell config --host node"),
     "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
     "import": (
         imported.import_job,

@@ -33,7 +33,8 @@ from traindyno.core.verdict.goal_metric import (
     quantity_of,
 )
 from traindyno.core.verdict.quantity import Quantity
-from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecide, recommend
+from traindyno.core.verdict.recommendation import Recommendation, recommend
+from traindyno.figures.settle import Rival, ToDecide, simultaneous
 
 VERDICT = Format(name="verdict", version=1)
 # Where other work may stall runs, their noise is none that the tests know: recorded runs of equal
@@ -337,7 +338,8 @@ def _against_baseline(
         return None
     is_beaten = all(each.relation is Relation.BEATEN for each in found.rivals)
     doubt = 1.0 if is_beaten else evidence.noise.doubt(len(found.best.measured))
-    interval, is_detected = found.simultaneous(rival.comparison.inflated(doubt), significance)
+    comparison = rival.comparison.inflated(doubt)
+    interval, is_detected = simultaneous(found.comparisons, comparison, significance)
     return AgainstBaseline(
         cell_id=rival.cell_id,
         ratio=rival.comparison.ratio,

@@ -32,8 +32,8 @@ from traindyno.core.verdict.open_text import (
     none_near,
     open_reasons_text,
 )
-from traindyno.core.verdict.recommendation import Rival
 from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.figures.settle import Rival
 from traindyno.slices.verdict_parts import SENTENCES
 
 MOST_CHANGES = 6

@@ -12,7 +12,6 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from tests.properties import examples
-from tests.unit.core.verdict.test_recommendation import recommendation
 from tests.unit.run_samples import known
 from traindyno.core.statistics.distributions import (
     adjust_by_holm,
@@ -24,6 +23,7 @@ from traindyno.core.statistics.distributions import (
 )
 from traindyno.core.statistics.estimates import compare, comparison_of, estimate, estimate_share
 from traindyno.core.statistics.selection import Relation, count_contenders, relate
+from traindyno.figures.settle import simultaneous
 
 SAMPLES = range(20)
 
@@ -133,11 +133,10 @@ def test_the_simultaneous_interval_is_dunnetts_or_a_little_wider(cells: int) -> 
     comparisons = [
         comparison_of(control.mean() - other.mean(), pooled * 2 / 8, 7 * cells) for other in others
     ]
-    found = recommendation(*comparisons)
     assert count_contenders(comparisons) == cells - 1
     oracle = stats.dunnett(*others, control=control, random_state=1).confidence_interval(0.95)
     for comparison, low, other in zip(comparisons, oracle.low, others, strict=True):
-        interval, _ = found.simultaneous(comparison, 0.05)
+        interval, _ = simultaneous(comparisons, comparison, 0.05)
         ours = log(known(interval).high) - log(comparison.ratio)
         dunnetts = other.mean() - control.mean() - low
         assert 0.999 * dunnetts <= ours <= 1.15 * dunnetts

@@ -21,9 +21,9 @@ from traindyno.core.suite.runs import is_probed
 from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import MOST_UNTOLD, is_futile, plan_round
-from traindyno.core.verdict.recommendation import ToDecide
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.settle import ToDecide
 
 BATCHES = (1, 2, 4, 8)
 NOISE = (1.0, 1.001, 0.999)

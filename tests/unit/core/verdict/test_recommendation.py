@@ -14,22 +14,15 @@ from traindyno.core.statistics.selection import Relation, correct_for_selection,
 from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds
-from traindyno.core.verdict.recommendation import Recommendation, Rival, ToDecide, recommend
-
-
-def recommendation(*comparisons: Comparison) -> Recommendation:
-    rivals = tuple(
-        Rival(cell_id="", comparison=each, relation=Relation.OPEN) for each in comparisons
-    )
-    best = CellTrials(cell=make_cell("00000000"), measured=(), others=())
-    return Recommendation(best=best, rivals=rivals, to_decide=ToDecide())
+from traindyno.core.verdict.recommendation import recommend
+from traindyno.figures.settle import simultaneous
 
 
 def test_contenders_share_the_upper_end_of_an_interval() -> None:
     # one rival is 0.01 behind with an error of 0.01 (a contender), the other is clearly beaten: 2.5
     # % / 2 above
     close, beaten = comparison_of(-0.01, 0.0001, 8), comparison_of(-0.2, 0.0001, 8)
-    interval, is_detected = recommendation(close, beaten).simultaneous(close, 0.05)
+    interval, is_detected = simultaneous([close, beaten], close, 0.05)
     assert interval is not None
     assert log(interval.low) == pytest.approx(-0.01 - t_quantile(0.975, 8) * 0.01)
     assert log(interval.high) == pytest.approx(-0.01 + t_quantile(1 - 0.025 / 2, 8) * 0.01)
@@ -41,13 +34,13 @@ def test_contenders_share_the_upper_end_of_an_interval() -> None:
 )
 def test_a_difference_is_detected_on_either_side(difference: float, is_detected: bool) -> None:
     one = comparison_of(difference, 0.0001, 8)
-    _, found = recommendation(one).simultaneous(one, 0.05)
+    _, found = simultaneous([one], one, 0.05)
     assert found is is_detected
 
 
 def test_an_unknown_spread_detects_nothing() -> None:
     one = Comparison(ratio=exp(-0.5))
-    assert recommendation(one).simultaneous(one, 0.05) == (None, False)
+    assert simultaneous([one], one, 0.05) == (None, False)
 
 
 def in_rounds(*cells: Sequence[float | None]) -> tuple[CellTrials, ...]:

@@ -25,7 +25,6 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import Steadiness
 from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
-from traindyno.core.verdict.recommendation import ToDecide
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding
 from traindyno.core.verdict.verdict_text import (
     VerdictText,
@@ -34,6 +33,7 @@ from traindyno.core.verdict.verdict_text import (
     metric_text,
     saving_text,
 )
+from traindyno.figures.settle import ToDecide
 
 INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
 

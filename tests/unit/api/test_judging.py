@@ -1,0 +1,345 @@
+"""``traindyno.judge``: trials that ran anywhere, and tables that nobody here made."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.simulations.recorded_noise import FOLDER as NOISE
+from tests.simulations.recorded_noise import read_recording
+from tests.unit.step_log_samples import file_name, log_lines
+from traindyno import TrialsInvalid, finding_text, judge
+from traindyno.bundle import REPO_ROOT
+from traindyno.cli.main import commands
+from traindyno.core.statistics.selection import Relation
+from traindyno.figures.judge import Claim, Finding
+
+PUBLISHED = REPO_ROOT / "tests" / "data" / "published_trials"
+TABLES = 200
+MOST_FALSE = 0.05
+Rows = list[dict[str, Any]]
+
+
+def rows_of(noise: float = 0.01, seed: int = 1, trials: int = 5, **levels: float) -> Rows:
+    source = Random(seed)
+    return [
+        {"config": cell, "trial": trial, "seconds": level * math.exp(source.gauss(0, noise))}
+        for cell, level in levels.items()
+        for trial in range(trials)
+    ]
+
+
+def of(rows: Any, **columns: Any) -> Finding:
+    return judge(rows, **{"value": "seconds", "cell": "config", **columns})
+
+
+def test_a_clear_lead_is_found_with_its_change() -> None:
+    finding = of(rows_of(a=100.0, b=120.0))
+    assert finding.claim is Claim.BEST
+    assert finding.best.cell == "a"
+    (other,) = finding.related(Relation.BEATEN)
+    assert other.change == pytest.approx(1.2, rel=0.03)
+    assert other.change_interval is not None
+    assert other.change_interval.low < 1.2 < other.change_interval.high
+    assert finding_text(finding).startswith("Use a: its value is the lowest. The next best, b, is")
+
+
+def test_a_rate_is_the_inverse_of_a_time() -> None:
+    rows = rows_of(a=100.0, b=120.0)
+    rates = [{**row, "samples_per_second": 1000 / row["seconds"]} for row in rows]
+    by_time, by_rate = of(rows), of(rates, value="samples_per_second")
+    assert (by_rate.best.cell, by_rate.is_rate) == (by_time.best.cell, True)
+    (slower,) = by_time.related(Relation.BEATEN)
+    (lower,) = by_rate.related(Relation.BEATEN)
+    assert lower.change == pytest.approx(1 / (slower.change or 0))
+    assert by_rate.best.estimate.mean == pytest.approx(1000 / by_time.best.estimate.mean)
+
+
+def test_better_overrides_the_name() -> None:
+    assert of(rows_of(a=100.0, b=120.0), better="greater").best.cell == "b"
+
+
+def test_blocks_remove_what_trials_of_a_day_share() -> None:
+    days = [1.0, 1.5, 0.8, 1.2, 2.0]
+    rows = [
+        {**row, "day": f"day {row['trial']}", "seconds": row["seconds"] * days[row["trial"]]}
+        for row in rows_of(a=100.0, b=105.0)
+    ]
+    assert of(rows).claim is Claim.UNDECIDED
+    assert of(rows, block="day").claim is Claim.BEST
+
+
+def test_one_host_of_each_cell_leaves_the_spread_of_hosts() -> None:
+    rows = [{**row, "node": row["config"]} for row in rows_of(a=100.0, b=104.0)]
+    assert of(rows).claim is Claim.BEST
+    finding = of(rows, host="node")
+    assert finding.claim is Claim.UNDECIDED
+    assert "further hosts" in finding_text(finding)
+
+
+def test_a_drift_is_seen_only_in_a_known_order() -> None:
+    rows = [
+        {**row, "seconds": row["seconds"] * (1 + 0.02 * row["trial"])}
+        for row in rows_of(noise=0.001, trials=8, a=100.0, b=101.0)
+    ]
+    assert of(rows).serial_correlation is None
+    assert (of(rows, order="trial").serial_correlation or 0.0) > 0.1
+
+
+def test_equal_cells_are_open_with_the_trials_that_would_decide() -> None:
+    finding = of(rows_of(noise=0.05, a=100.0, b=101.5))
+    assert finding.claim is Claim.UNDECIDED
+    assert finding.to_decide.trials is not None
+    assert f"{finding.to_decide.trials} trials of each of these cells would decide" in finding_text(
+        finding
+    )
+
+
+def test_two_equal_cells_are_seldom_told_apart_by_recorded_runs() -> None:
+    """Their scatter has stalls and levels; the runs are drawn, so that trials are independent."""
+    runs = [
+        sum(run) / len(run)
+        for name in ("quiet", "loaded")
+        for run in read_recording(NOISE / f"{name}.json").runs
+    ]
+    source = Random(7)
+    false = 0
+    for _ in range(TABLES):
+        values = source.sample(runs, 10)
+        rows = [
+            {"config": "ab"[place % 2], "place": place, "seconds": value}
+            for place, value in enumerate(values)
+        ]
+        false += of(rows, order="place", tolerance=0.0).claim is Claim.BEST
+    error = 2.5 * math.sqrt(MOST_FALSE * (1 - MOST_FALSE) / TABLES)
+    assert false / TABLES <= MOST_FALSE + error
+
+
+@pytest.mark.parametrize("cells", [2, 6])
+def test_equal_cells_are_seldom_told_apart(cells: int) -> None:
+    levels = {f"cell {number}": 100.0 for number in range(cells)}
+    false = sum(
+        of(rows_of(seed=seed, trials=4, **levels), tolerance=0.0).claim is Claim.BEST
+        for seed in range(TABLES)
+    )
+    error = 2.5 * math.sqrt(MOST_FALSE * (1 - MOST_FALSE) / TABLES)
+    assert false / TABLES <= MOST_FALSE + error
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        ([], {}, "no row"),
+        (rows_of(a=1.0, b=2.0), {"value": "second"}, 'did you mean "seconds"'),
+        (rows_of(a=1.0, b=2.0), {"block": "day"}, 'no column "day".*config, trial, seconds'),
+        (rows_of(a=1.0), {}, "one cell, a; expected two values of config"),
+        (rows_of(trials=1, a=1.0, b=2.0), {}, "one trial, so that nothing tells"),
+        (rows_of(a=1.0, b=2.0), {"cell": "seconds"}, "named for two purposes"),
+        (rows_of(a=1.0, b=2.0), {"better": "more"}, "expected less or greater"),
+        (rows_of(a=1.0, b=2.0), {"tolerance": 2.0}, "expected 0 to 0.5"),
+        ("table.csv", {}, "got str, expected a data frame or a list of dicts"),
+        ([1, 2], {}, "row 1: got int, expected a dict"),
+    ],
+)
+def test_bad_rows_are_refused(rows: Any, columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(TrialsInvalid, match=message):
+        of(rows, **columns)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("fast", 'row 2, column "seconds": got "fast", expected a number above 0'),
+        (math.nan, "row 2.*got NaN"),
+        ("NaN", 'row 2.*got "NaN"'),
+        (math.inf, "row 2.*got Infinity"),
+        (-1.0, "row 2.*got -1.0.*ratios"),
+        (0, "row 2.*got 0"),
+        (None, "row 2.*got nothing"),
+        (" ", "row 2.*got nothing"),
+        (True, "row 2.*got true"),
+        ("1.2.3", 'row 2.*got "1.2.3"'),
+    ],
+)
+def test_a_value_that_is_no_number_is_named_with_its_row(value: Any, message: str) -> None:
+    rows = rows_of(a=1.0, b=2.0)
+    rows[1]["seconds"] = value
+    with pytest.raises(TrialsInvalid, match=message):
+        of(rows)
+
+
+def test_units_that_differ_are_refused_and_one_unit_is_shown() -> None:
+    rows = [{**row, "seconds": f"{row['seconds']:.4f} ms"} for row in rows_of(a=1.0, b=2.0)]
+    assert of(rows).unit == "ms"
+    rows[3]["seconds"] = "0.002 s"
+    with pytest.raises(TrialsInvalid, match="more than one unit: ms in row 1, s in row 4"):
+        of(rows)
+
+
+def test_equal_rows_are_refused() -> None:
+    rows = rows_of(a=1.0, b=2.0)
+    with pytest.raises(TrialsInvalid, match="rows 1 and 11 are equal"):
+        of([*rows, rows[0]])
+
+
+class Frame:
+    """What pandas, polars and pyarrow offer of their frames."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+
+class PandasFrame(Frame):
+    def to_dict(self, orient: str) -> Rows:
+        assert orient == "records"
+        return self.rows
+
+
+class PolarsFrame(Frame):
+    def to_dicts(self) -> Rows:
+        return self.rows
+
+
+@pytest.mark.parametrize("frame", [PandasFrame, PolarsFrame, list])
+def test_frames_are_read(frame: Callable[[Rows], Any]) -> None:
+    assert of(frame(rows_of(a=100.0, b=120.0))).best.cell == "a"
+
+
+def test_an_arrow_table_is_read() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    assert of(pyarrow.Table.from_pylist(rows_of(a=100.0, b=120.0))).best.cell == "a"
+
+
+def run(*arguments: str) -> tuple[int, str, BaseException | None]:
+    answer = CliRunner().invoke(commands, ["judge", *arguments])
+    return answer.exit_code, answer.output, answer.exception
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".json", ".jsonl", ".parquet"])
+def test_files_of_each_kind_give_one_answer(suffix: str, tmp_path: Path) -> None:
+    rows = rows_of(a=100.0, b=120.0)
+    path = tmp_path / f"trials{suffix}"
+    if suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        pyarrow = pytest.importorskip("pyarrow")
+        parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif suffix == ".json":
+        path.write_text(json.dumps(rows))
+    elif suffix == ".jsonl":
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    else:
+        separator = "\t" if suffix == ".tsv" else ","
+        lines = [separator.join(rows[0]), *(separator.join(map(str, row.values())) for row in rows)]
+        path.write_text("\n".join(lines))
+    status, output, _ = run(str(path), "--value", "seconds", "--cell", "config")
+    assert status == 0, output
+    assert output.startswith("Use a: its value is the lowest.")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("config,seconds\na,1,2\n", "got 3 fields, expected 2"),
+        ("config,config\na,1\n", 'two columns "config"'),
+        ("config,seconds\n", "no row"),
+    ],
+)
+def test_a_broken_table_is_named_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "trials.csv"
+    path.write_text(text)
+    _, _, error = run(str(path), "--value", "seconds", "--cell", "config")
+    assert isinstance(error, TrialsInvalid)
+    assert message in str(error)
+
+
+def test_a_file_that_is_no_table_or_is_missing_is_refused(tmp_path: Path) -> None:
+    for name, content in (("a.xlsx", b"PK"), ("b.csv", b"\xff\xfe\x00"), ("c.parquet", b"PAR")):
+        path = tmp_path / name
+        path.write_bytes(content)
+        _, _, error = run(str(path), "--value", "seconds", "--cell", "config")
+        assert isinstance(error, TrialsInvalid), name
+    _, _, error = run(str(tmp_path / "none.csv"))
+    assert "does not exist" in str(error)
+
+
+def test_columns_that_are_not_named_are_asked_for_with_those_of_the_table(tmp_path: Path) -> None:
+    path = tmp_path / "trials.csv"
+    path.write_text("config,seconds\na,1\n")
+    _, _, error = run(str(path))
+    assert str(error) == (
+        f"--value and --cell are missing, expected a column of {path}: config, seconds"
+    )
+
+
+def test_step_logs_of_a_workstation_are_judged_without_a_suite(tmp_path: Path) -> None:
+    for cell, seconds in (("eager", 0.012), ("compiled", 0.010)):
+        for trial in range(3):
+            folder = tmp_path / cell / str(trial) / "job"
+            folder.mkdir(parents=True)
+            steps = [seconds * (1 + 0.002 * trial)] * 60
+            (folder / file_name().rpartition("/")[2]).write_text(
+                "\n".join(log_lines(step_seconds=steps))
+            )
+    status, output, _ = run(str(tmp_path))
+    assert status == 0, output
+    assert output.startswith("Use compiled: its value is the highest.")
+    assert "samples_per_second, greater is better" in output
+
+
+def test_a_folder_without_step_logs_is_refused_with_the_layout(tmp_path: Path) -> None:
+    _, _, error = run(str(tmp_path))
+    assert "expected FOLDER/CELL/TRIAL/…/rank-*.jsonl" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "claim", "best"),
+    [
+        # three systems with 8 B200 within 2 %, the others on H200 and MI300X twice as long
+        (
+            "mlperf_llama2_lora.csv",
+            ["--value", "minutes", "--cell", "system"],
+            Claim.UNDECIDED,
+            "tyche_ngpu8_ngc25.04_nemo",
+        ),
+        # eight nodes against one and two
+        (
+            "mlperf_bert_throughput.jsonl",
+            ["--value", "median_throughput", "--cell", "system"],
+            Claim.BEST,
+            "hpf_n8",
+        ),
+        # smaller batches need fewer epochs
+        (
+            "zeus_shufflenet_epochs.csv",
+            ["--value", "target_epoch", "--cell", "batch_size", "--cell", "optimizer"],
+            Claim.BEST,
+            "64 · adadelta",
+        ),
+    ],
+)
+def test_published_tables(name: str, options: Sequence[str], claim: Claim, best: str) -> None:
+    status, output, _ = run(str(PUBLISHED / name), *options, "--format", "json")
+    assert status == 0, output
+    finding = json.loads(output)
+    assert (finding["claim"], finding["cells"][0]["cell"]) == (claim.value, best)
+
+
+def test_the_systems_with_equal_devices_are_the_open_ones() -> None:
+    path = PUBLISHED / "mlperf_llama2_lora.csv"
+    options = ("--value", "minutes", "--cell", "system", "--format", "json")
+    cells = json.loads(run(str(path), *options)[1])["cells"]
+    still_open = [cell["cell"] for cell in cells if cell["relation"] == Relation.OPEN.value]
+    assert sorted(still_open) == ["1xBM.GPU.B200.8", "1xXE9680Lx8B200-SXM-180GB"]
+
+
+def test_markdown_is_a_table_with_what_is_unknown() -> None:
+    path = PUBLISHED / "zeus_shufflenet_epochs.csv"
+    options = ("--value", "target_epoch", "--cell", "batch_size", "--format", "markdown")
+    output = run(str(path), *options)[1]
+    assert "| cell | trials | mean | against the best | finding |" in output
+    assert "- Hosts are unknown" in output

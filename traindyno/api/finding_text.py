@@ -1,0 +1,160 @@
+"""A finding in sentences and as a table, for a terminal, a page or a notebook."""
+
+from collections.abc import Iterator, Sequence
+
+from traindyno.api.trial_rows import Columns
+from traindyno.core.costs.quantity_text import (
+    change_text,
+    counted,
+    estimate_text,
+    joined,
+    number_text,
+    range_text,
+    share_text,
+)
+from traindyno.core.statistics.selection import Relation
+from traindyno.figures.judge import CellFinding, Claim, Finding
+
+MOST_NAMED = 4
+HEADING = ("cell", "trials", "mean", "against the best", "finding")
+RELATIONS = {
+    None: "best",
+    Relation.BEATEN: "worse",
+    Relation.EQUIVALENT: "as good",
+    Relation.NOT_BETTER: "not better",
+    Relation.OPEN: "open",
+    Relation.UNKNOWN: "one trial",
+}
+LITTLE_CORRELATED = 0.1
+
+
+def finding_text(finding: Finding) -> str:
+    """What the trials show, and what would settle the rest, in sentences."""
+    return "\n".join(finding_lines(finding))
+
+
+def finding_lines(finding: Finding) -> Iterator[str]:
+    yield _headline(finding)
+    if finding.claim in (Claim.BEST, Claim.WITHIN_TOLERANCE):
+        wrong = f"{finding.significance * 100:g}"
+        yield (
+            f"If trials are independent, at most {wrong} of 100 such tables make a claim that is "
+            "wrong."
+        )
+    yield from _to_decide(finding)
+    correlation = finding.serial_correlation
+    if correlation is not None and correlation > LITTLE_CORRELATED:
+        yield (
+            f"Successive trials of a cell are correlated ({correlation:.2f}), as under a drift; "
+            "the intervals allow for it."
+        )
+
+
+def _headline(finding: Finding) -> str:
+    best = finding.best.cell
+    extreme = "highest" if finding.is_rate else "lowest"
+    tolerance = _share(finding.tolerance)
+    match finding.claim:
+        case Claim.BEST:
+            nearest = finding.cells[1]
+            return (
+                f"Use {best}: its value is the {extreme}. The next best, {nearest.cell}, is at "
+                f"{_change(nearest)}."
+            )
+        case Claim.WITHIN_TOLERANCE:
+            return f"Use {best}: no other cell is better by more than {tolerance}."
+        case Claim.UNDECIDED:
+            open_cells = finding.related(Relation.OPEN)
+            return (
+                f"Undecided between {_named([finding.best, *open_cells])}: {best} has the "
+                f"{extreme} mean, but {open_cells[0].cell}, at {_change(open_cells[0])}, may be as "
+                "good."
+            )
+        case Claim.TOO_FEW_TRIALS:
+            single = [cell for cell in finding.cells if cell.estimate.count == 1]
+            return (
+                f"Undecided: {best} has the {extreme} mean, but of {_named(single)} there is one "
+                "trial, whose scatter is unknown."
+            )
+
+
+def _named(cells: Sequence[CellFinding]) -> str:
+    names = [cell.cell for cell in cells[:MOST_NAMED]]
+    more = len(cells) - len(names)
+    return joined([*names, counted(more, "other")] if more else names)
+
+
+def _change(cell: CellFinding) -> str:
+    if cell.change is None:
+        return ""
+    interval = cell.change_interval
+    if interval is None:
+        return change_text(cell.change)
+    ends = range_text(change_text(interval.low).removesuffix(" %"), change_text(interval.high))
+    return f"{change_text(cell.change)} ({ends})"
+
+
+def _to_decide(finding: Finding) -> Iterator[str]:
+    if finding.claim is not Claim.UNDECIDED:
+        return
+    if finding.to_decide.trials is not None:
+        yield f"{finding.to_decide.trials} trials of each of these cells would decide."
+    elif finding.to_decide.other_hosts:
+        yield "More trials on the same hosts don't decide: run the cells on further hosts."
+    else:
+        yield "No reasonable number of trials decides: the cells are too much alike."
+
+
+def finding_rows(finding: Finding) -> list[tuple[str, ...]]:
+    """The rows of a table, below ``HEADING``."""
+    return [
+        (
+            cell.cell,
+            str(cell.estimate.count),
+            _estimate(cell, finding.unit),
+            _change(cell),
+            RELATIONS[cell.relation],
+        )
+        for cell in finding.cells
+    ]
+
+
+def _estimate(cell: CellFinding, unit: str | None) -> str:
+    estimate = cell.estimate
+    suffix = "" if unit is None else f" {unit}"
+
+    def text(value: float) -> str:
+        return f"{number_text(value, digits=4)}{suffix}"
+
+    interval = estimate.interval
+    if interval is None:
+        return text(estimate.mean)
+    return estimate_text(estimate.mean, interval.low, interval.high, text)
+
+
+def unknown_lines(columns: Columns) -> Iterator[str]:
+    """What the table does not have, and what follows from it."""
+    if columns.host is None:
+        yield (
+            "Hosts are unknown: if all trials of a cell ran on one machine, its part of the "
+            "difference is not in the intervals."
+        )
+    if columns.order is None:
+        yield (
+            "The order of the trials is unknown: a drift over them, such as a slower afternoon, is "
+            "not in the intervals."
+        )
+    if columns.block is None:
+        yield "No blocks are named: what trials of one day or node share is taken for noise."
+
+
+def markdown(finding: Finding, columns: Columns) -> str:
+    rows = [HEADING, ("---",) * len(HEADING), *finding_rows(finding)]
+    escaped = [[text.replace("|", "\\|") for text in row] for row in rows]
+    table = [f"| {' | '.join(row)} |" for row in escaped]
+    notes = [f"- {line}" for line in unknown_lines(columns)]
+    return "\n".join([*finding_lines(finding), "", *table, "", *notes, ""])
+
+
+def _share(share: float) -> str:
+    return share_text(share, digits=1).replace(".0 %", " %")

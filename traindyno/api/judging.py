@@ -1,0 +1,108 @@
+"""A finding from anybody's table of trials: ``traindyno.judge`` and the command of that name."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from traindyno.api.trial_rows import Columns, TrialsInvalid, trials_of
+from traindyno.figures.judge import Finding, judge_trials
+
+#: A rate by its name: of these, more is better.
+RATE_NAME = re.compile(
+    r"(?i)(^|[^a-z])(per|throughput|rate|speed|mfu|hfu|t?flops?|accuracy|utilization)([^a-z]|$)|/s"
+)
+MOST_TOLERANCE = 0.5
+
+
+class Better(StrEnum):
+    LESS = "less"
+    GREATER = "greater"
+
+
+def better_of(value: str) -> Better:
+    """By the name of a column: of ``tokens_per_second`` more is better, of ``seconds`` less."""
+    return Better.GREATER if RATE_NAME.search(value.replace("_", " ")) else Better.LESS
+
+
+def judge(
+    rows: Any,
+    *,
+    value: str,
+    cell: str | Sequence[str],
+    block: str | None = None,
+    host: str | None = None,
+    order: str | None = None,
+    better: str | None = None,
+    tolerance: float = 0.02,
+) -> Finding:
+    """Which cell is best, by how much, and how sure that is, from trials that ran anywhere.
+
+    The method is that of the lab's verdicts (docs/method.md): means of logarithms, ratios with
+    their intervals, selection of the best among equals taken into account. If trials are
+    independent, all claims together are wrong in at most 5 of 100 tables.
+
+    Args:
+        rows: a data frame (pandas, polars, pyarrow), or a list of dicts; a row for each trial.
+        value: the column with what was measured, above 0, in any one unit: seconds, tokens per
+            second, USD.
+        cell: the column that names the configuration, or several that name it together.
+        block: the column of what trials of different cells share, such as a day or a node's
+            reservation; what blocks have in common is removed.
+        host: the column of the machine; of several machines, their names with spaces between.
+        order: the column of when a trial ran: numbers, or texts that sort. Successive trials may be
+            correlated, which counts only if their order is known.
+        better: "less" or "greater"; by default as the name of ``value`` suggests.
+        tolerance: a cell that is worse by no more than this share is as good.
+
+    Returns:
+        The finding: ``claim``, ``cells`` with the best first, each with its mean, its interval and
+        its change against the best, and ``to_decide``. ``finding_text`` says it in sentences.
+
+    Raises:
+        TrialsInvalid: rows that can't be compared, with the row, the column and what is expected.
+    """
+    names = (cell,) if isinstance(cell, str) else tuple(cell)
+    columns = Columns(value=value, cell=names, block=block, host=host, order=order)
+    return judge_table(as_rows(rows), columns, better=better, tolerance=tolerance)
+
+
+def judge_table(
+    rows: Sequence[Mapping[str, Any]],
+    columns: Columns,
+    *,
+    better: str | None = None,
+    tolerance: float = 0.02,
+) -> Finding:
+    """Raises TrialsInvalid."""
+    if better is not None and better not in tuple(Better):
+        raise TrialsInvalid(f"better: got {better!r}, expected less or greater")
+    if not 0 <= tolerance <= MOST_TOLERANCE:
+        raise TrialsInvalid(f"tolerance: got {tolerance}, expected 0 to {MOST_TOLERANCE}")
+    table = trials_of(rows, columns)
+    is_rate = (better or better_of(columns.value)) == Better.GREATER
+    finding = judge_trials(
+        table.trials,
+        is_rate=is_rate,
+        is_ordered=columns.order is not None,
+        tolerance=tolerance,
+    )
+    return replace(finding, unit=table.unit)
+
+
+def as_rows(rows: Any) -> Sequence[Mapping[str, Any]]:
+    """Of a data frame, whichever library made it. Raises TrialsInvalid."""
+    for method, arguments in (("to_pylist", ()), ("to_dicts", ()), ("to_dict", ("records",))):
+        if not isinstance(rows, Mapping) and hasattr(rows, method):
+            rows = getattr(rows, method)(*arguments)
+            break
+    if isinstance(rows, str | Mapping) or not isinstance(rows, Iterable):
+        raise TrialsInvalid(
+            f"rows: got {type(rows).__name__}, expected a data frame or a list of dicts"
+        )
+    listed = list(rows)
+    for number, row in enumerate(listed, start=1):
+        if not isinstance(row, Mapping):
+            raise TrialsInvalid(f"row {number}: got {type(row).__name__}, expected a dict")
+    return listed

@@ -1,0 +1,170 @@
+"""Trials from the rows of a table, which anybody may have written."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from traindyno.core.documents.problems import close_to, refusal, shown
+from traindyno.core.errors import TraindynoError
+from traindyno.core.statistics.hosts import Trial
+
+NUMBER = re.compile(
+    r"\s*(?P<number>[+-]?(\d+(,\d{3})*(\.\d*)?|\.\d+)([eE][+-]?\d+)?)"
+    r"\s*(?P<unit>[^\W\d_][^\s\d.,]{0,20}|%|\$)?\s*"
+)
+NOT_FINITE = frozenset({"nan", "inf", "+inf", "-inf", "infinity", "-infinity"})
+MOST_NAMED = 20
+JOINT = " · "
+
+
+class TrialsInvalid(TraindynoError):
+    """The rows hold no trials that can be compared; the message says which and what is expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a table. Several of ``cell`` name a cell together. ``block``: what trials of
+    different cells share, such as a day. ``host``: the machine, or several joined by spaces.
+    ``order``: when a trial ran.
+    """
+
+    value: str
+    cell: tuple[str, ...]
+    block: str | None = None
+    host: str | None = None
+    order: str | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        optional = [name for name in (self.block, self.host, self.order) if name is not None]
+        return (self.value, *self.cell, *optional)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialTable:
+    """Trials by cell, in the order in which they ran or stand. ``unit``: of the values' texts."""
+
+    trials: Mapping[str, tuple[Trial, ...]]
+    unit: str | None
+
+
+def trials_of(rows: Sequence[Mapping[str, Any]], columns: Columns) -> TrialTable:
+    """The trials of a table, one row each; rows are counted from 1. Raises TrialsInvalid."""
+    if not rows:
+        raise TrialsInvalid("the table has no row, expected one for each trial")
+    _require_columns(rows, columns)
+    _refuse_equal_rows(rows)
+    if columns.order is not None:
+        rows = _in_order(rows, columns.order)
+    values = [_value(row, number, columns.value) for number, row in enumerate(rows, start=1)]
+    unit = _one_unit([unit for _, unit in values], columns.value)
+    trials: dict[str, list[Trial]] = {}
+    for number, (row, (value, _)) in enumerate(zip(rows, values, strict=True), start=1):
+        names = [_text(row, number, name) for name in columns.cell]
+        host = None if columns.host is None else _text(row, number, columns.host)
+        block = None if columns.block is None else _text(row, number, columns.block)
+        trial = Trial(
+            value=value, hosts=None if host is None else frozenset(host.split()), block=block
+        )
+        trials.setdefault(JOINT.join(names), []).append(trial)
+    _require_scatter(trials, columns)
+    return TrialTable(trials={cell: tuple(own) for cell, own in trials.items()}, unit=unit)
+
+
+def _require_columns(rows: Sequence[Mapping[str, Any]], columns: Columns) -> None:
+    present = list(dict.fromkeys(str(name) for row in rows for name in row))
+    for name in columns.named:
+        if name not in present:
+            listed = ", ".join(present[:MOST_NAMED])
+            expected = f"one of {listed}{', …' if len(present) > MOST_NAMED else ''}"
+            raise TrialsInvalid(
+                refusal(f"the table has no column {shown(name)}", expected, close_to(name, present))
+            )
+    twice = [name for name in columns.named if columns.named.count(name) > 1]
+    if twice:
+        raise TrialsInvalid(
+            f"column {shown(twice[0])} is named for two purposes, expected a column for each"
+        )
+
+
+def _refuse_equal_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    first: dict[tuple[tuple[str, str], ...], int] = {}
+    for number, row in enumerate(rows, start=1):
+        key = tuple((str(name), repr(value)) for name, value in row.items())
+        if key in first:
+            raise TrialsInvalid(
+                f"rows {first[key]} and {number} are equal in all columns, expected a row for each "
+                "trial: leave out copies, or add a column that numbers the trials"
+            )
+        first[key] = number
+
+
+def _in_order(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str, Any]]:
+    """By numbers where all are, else by their texts, such as of dates."""
+    keys = [_text(row, number, column) for number, row in enumerate(rows, start=1)]
+    try:
+        numbers: list[Any] = [float(key) for key in keys]
+    except ValueError:
+        numbers = list(keys)
+    order = sorted(range(len(rows)), key=numbers.__getitem__)
+    return [rows[index] for index in order]
+
+
+def _value(row: Mapping[str, Any], number: int, column: str) -> tuple[float, str | None]:
+    """The value above 0 and the unit of its text, if it has one."""
+    found = row.get(column)
+    expected = "a number above 0"
+    where = f"row {number}, column {shown(column)}"
+    if found is None or (isinstance(found, str) and not found.strip()):
+        raise TrialsInvalid(f"{where}: got nothing, expected {expected}")
+    unit = None
+    value = found
+    if isinstance(found, str) and found.strip().lower() not in NOT_FINITE:
+        match = NUMBER.fullmatch(found)
+        if match is None:
+            raise TrialsInvalid(f"{where}: got {shown(found)}, expected {expected}")
+        value = match["number"].replace(",", "")
+        unit = match["unit"]
+    try:
+        parsed = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TrialsInvalid(f"{where}: got {shown(found)}, expected {expected}") from None
+    if not math.isfinite(parsed) or parsed <= 0:
+        raise TrialsInvalid(
+            f"{where}: got {shown(found)}, expected {expected}: values are compared as ratios"
+        )
+    return parsed, unit
+
+
+def _one_unit(units: Sequence[str | None], column: str) -> str | None:
+    if len(set(units)) > 1:
+        other = next(number for number, unit in enumerate(units) if unit != units[0])
+        raise TrialsInvalid(
+            f"column {shown(column)} has more than one unit: {units[0] or 'none'} in row 1, "
+            f"{units[other] or 'none'} in row {other + 1}; expected one"
+        )
+    return units[0]
+
+
+def _text(row: Mapping[str, Any], number: int, column: str) -> str:
+    found = row.get(column)
+    text = "" if found is None else str(found).strip()
+    if not text or text.lower() == "nan":
+        raise TrialsInvalid(f"row {number}, column {shown(column)}: got nothing, expected a name")
+    return text
+
+
+def _require_scatter(trials: Mapping[str, Sequence[Trial]], columns: Columns) -> None:
+    name = " and ".join(columns.cell)
+    if len(trials) < 2:
+        raise TrialsInvalid(
+            f"all {sum(map(len, trials.values()))} trials are of one cell, {next(iter(trials))}; "
+            f"expected two values of {name} or more"
+        )
+    if all(len(own) == 1 for own in trials.values()):
+        raise TrialsInvalid(
+            f"each of the {len(trials)} cells has one trial, so that nothing tells how far trials "
+            f"scatter; expected two rows or more with the same {name}"
+        )

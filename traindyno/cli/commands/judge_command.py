@@ -1,0 +1,126 @@
+"""`traindyno judge`: a finding from a table of trials that ran anywhere."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from traindyno.api.finding_text import (
+    HEADING,
+    finding_lines,
+    finding_rows,
+    markdown,
+    unknown_lines,
+)
+from traindyno.api.judging import Better, better_of, judge_table
+from traindyno.api.trial_files import Row, log_columns, read_rows
+from traindyno.api.trial_rows import Columns, TrialsInvalid
+from traindyno.cli.option_values import share
+from traindyno.cli.output import STANDARD_OUTPUT, print_json, print_text, titled_table
+from traindyno.core.documents.stored import to_document
+
+
+class FindingFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def judge(
+    trials: Annotated[
+        Path,
+        typer.Argument(
+            help="A table with a row for each trial (.csv, .tsv, .json, .jsonl, .parquet), or a "
+            "folder of step logs: FOLDER/CELL/TRIAL/…/rank-*.jsonl."
+        ),
+    ],
+    value: Annotated[
+        str | None,
+        typer.Option(help="The column with what was measured, such as seconds or usd."),
+    ] = None,
+    cell: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The column that names the configuration; repeat it where several name it."
+        ),
+    ] = None,
+    block: Annotated[
+        str | None,
+        typer.Option(help="The column of what trials of different cells share, such as a day."),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="The column of the machine.")] = None,
+    order: Annotated[
+        str | None, typer.Option(help="The column of when a trial ran: numbers or dates.")
+    ] = None,
+    better: Annotated[
+        Better | None,
+        typer.Option(help="Whether less or greater is better; by default by the column's name."),
+    ] = None,
+    tolerance: Annotated[
+        str,
+        typer.Option(
+            help="A cell that is worse by no more than this share is as good.", callback=share
+        ),
+    ] = "2 %",
+    output: Annotated[
+        FindingFormat,
+        typer.Option("--format", help="A table to read, one JSON document, or Markdown."),
+    ] = FindingFormat.TABLE,
+) -> None:
+    """Say which cell is best, and how sure that is, from trials that ran anywhere.
+
+    Needs neither a suite nor an account.
+    """
+    rows = read_rows(trials)
+    columns = _columns(trials, rows, value, cell or [], block, host, order)
+    finding = judge_table(rows, columns, better=better, tolerance=float(tolerance))
+    match output:
+        case FindingFormat.JSON:
+            print_json(to_document(finding))
+        case FindingFormat.MARKDOWN:
+            print_text(markdown(finding, columns))
+        case FindingFormat.TABLE:
+            direction = better or better_of(columns.value)
+            table = titled_table(
+                f"{columns.value}, {direction.value} is better",
+                "cell~",
+                *(f">{name}" for name in HEADING[1:-1]),
+                HEADING[-1],
+            )
+            for row in finding_rows(finding):
+                table.add_row(*row)
+            for line in finding_lines(finding):
+                STANDARD_OUTPUT.print(line)
+            STANDARD_OUTPUT.print(table)
+            for line in unknown_lines(columns):
+                STANDARD_OUTPUT.print(line)
+
+
+def _columns(
+    trials: Path,
+    rows: list[Row],
+    value: str | None,
+    cell: list[str],
+    block: str | None,
+    host: str | None,
+    order: str | None,
+) -> Columns:
+    """As named, or as step logs have them."""
+    if trials.is_dir():
+        known = log_columns(rows)
+        return Columns(
+            value=value or known.value,
+            cell=tuple(cell) or known.cell,
+            block=block,
+            host=host or known.host,
+            order=order or known.order,
+        )
+    missing = [name for name, given in (("--value", value), ("--cell", cell)) if not given]
+    if missing or value is None:
+        listed = ", ".join(dict.fromkeys(str(name) for row in rows for name in row))
+        raise TrialsInvalid(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, expected a "
+            f"column of {trials}: {listed}"
+        )
+    return Columns(value=value, cell=tuple(cell), block=block, host=host, order=order)

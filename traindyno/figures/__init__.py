@@ -1,0 +1,1 @@
+"""The statistics of trials, wherever they ran: columns in, a finding out."""
