@@ -1,6 +1,7 @@
 """Each slice can be taken out: the rest plans, runs and judges."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -11,11 +12,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.slices.without_a_slice import judge_quickstart
 from tests.unit.test_boundaries import REPO_ROOT, SLICES
 
 
+@pytest.fixture(scope="module")
+def whole_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a report that all slices have written."""
+    path = tmp_path_factory.mktemp("whole") / "report.json"
+    path.write_text(json.dumps(judge_quickstart()))
+    return path
+
+
 @pytest.mark.parametrize("name", SLICES)
-def test_without_a_slice_the_rest_plans_runs_and_judges(name: str, tmp_path: Path) -> None:
+def test_without_a_slice_the_rest_plans_runs_judges_and_reads(
+    name: str, whole_report: Path, tmp_path: Path
+) -> None:
     """In a copy of the package: its folder is gone, and the lines of the tables that name it."""
     shutil.copytree(REPO_ROOT / "traindyno", tmp_path / "traindyno")
     shutil.rmtree(tmp_path / "traindyno/slices" / name)
@@ -25,7 +37,7 @@ def test_without_a_slice_the_rest_plans_runs_and_judges(name: str, tmp_path: Pat
     ):
         take_out(name, table)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.unit.slices.without_a_slice"],
+        [sys.executable, "-m", "tests.unit.slices.without_a_slice", f"{whole_report}"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": f"{REPO_ROOT}"},
         capture_output=True,

@@ -1,11 +1,14 @@
 """A lab in memory takes in the quickstart as a grid, measures its runs and judges them, and the
 command line starts.
 
-``test_taken_out`` runs it on copies of the package that lack one slice each.
+``test_taken_out`` runs it on copies of the package that lack one slice each. It reads a report that
+the whole package has written, and writes it as it was.
 """
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from typer.testing import CliRunner
 
@@ -17,14 +20,28 @@ from traindyno.cli.display.verdict_table import print_verdict
 from traindyno.cli.main import commands
 from traindyno.cli.output import STANDARD_OUTPUT
 from traindyno.core.s3_keys import report_data_key, report_html_key
-from traindyno.core.verdict.report_data import parse_report
+from traindyno.core.verdict.report_data import parse_report, report_document
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite
 
 QUICKSTART = Path(__file__).parents[3] / "suites/quickstart.yaml"
 
 
-def main() -> None:
+def main(report: Path) -> None:
+    written = json.loads(report.read_text())
+    read = parse_report(written)
+    assert json.loads(json.dumps(report_document(read))) == written
+    print_verdict(STANDARD_OUTPUT, read)
+    judged = judge_quickstart()
+    assert parse_report(judged).verdict.recommended is not None
+    print_verdict(STANDARD_OUTPUT, parse_report(judged))
+    started = CliRunner().invoke(commands, ["--help"])
+    assert (started.exit_code, "plan" in started.output) == (0, True), started.output
+    sys.stdout.write(f"{traindyno.__file__}\njudged\n")
+
+
+def judge_quickstart() -> dict[str, Any]:
+    """The data of its report."""
     loaded = load_suite(QUICKSTART, local=True).document
     workload = {
         **loaded["workload"],
@@ -35,16 +52,11 @@ def main() -> None:
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     for item in items_of_round(lab):
         measure(lab, item)
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
-    )
-    assert verdict.recommended is not None
+    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
     assert len(lab.bucket.read(report_html_key(EXECUTION))) > 10_000
-    print_verdict(STANDARD_OUTPUT, parse_report(lab.bucket.read_json(report_data_key(EXECUTION))))
-    started = CliRunner().invoke(commands, ["--help"])
-    assert (started.exit_code, "plan" in started.output) == (0, True), started.output
-    sys.stdout.write(f"{traindyno.__file__}\njudged\n")
+    document: dict[str, Any] = lab.bucket.read_json(report_data_key(EXECUTION))
+    return document
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -4,6 +4,7 @@ cost to a target.
 
 from dataclasses import dataclass, replace
 from math import isfinite
+from typing import ClassVar
 
 from traindyno.core.costs.to_target import evaluated
 from traindyno.core.documents.stored import StoredPart
@@ -26,6 +27,7 @@ class CellQuality(StoredPart):
     seed.
     """
 
+    kind: ClassVar[str] = "quality"
     #: Several trials are one draw of what depends on the seed.
     repeats_a_seed: bool = False
     accuracy: Estimate | None = None

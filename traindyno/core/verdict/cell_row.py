@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TypeVar
 
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard, UnevenFaults
 from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
-from traindyno.core.documents.stored import StoredPart
+from traindyno.core.documents.stored import AnyPart, Part, StoredPart, find_part
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
 from traindyno.core.statistics.estimates import Estimate, mean_of
 from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
@@ -42,7 +41,6 @@ CELL_PARTS: tuple[
     lambda trials, *_: measure_batch((*trials.measured, *trials.others)),
     lambda trials, *_: measure_weights(trials.cell.settings, trials.measured),
 )
-Part = TypeVar("Part", bound=StoredPart)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,10 +146,10 @@ class CellRow:
     time: CellTime = field(default_factory=CellTime)
     steadiness: Steadiness = field(default_factory=Steadiness)
     hosts: CellHosts = field(default_factory=CellHosts)
-    parts: tuple[StoredPart, ...] = ()
+    parts: tuple[AnyPart, ...] = ()
 
     def part(self, kind: type[Part]) -> Part:
-        return next((each for each in self.parts if isinstance(each, kind)), None) or kind()
+        return find_part(self.parts, kind) or kind()
 
     @property
     def failed(self) -> int:

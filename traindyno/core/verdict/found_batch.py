@@ -4,6 +4,7 @@ ones.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from traindyno.core.documents.stored import StoredPart
 from traindyno.core.jobs.outcome import HAD_BATCH
@@ -59,6 +60,7 @@ def larger_may_fit(result: RunResult) -> bool:
 class CellBatch(StoredPart):
     """The batch per device that a cell was measured with, and the memory that it took."""
 
+    kind: ClassVar[str] = "batch"
     #: Largest peak of a device in any trial.
     peak_memory_bytes: int | None = None
     #: The batch that was found, ``NONE_FITS`` if none fits; None unless the cell searches it.

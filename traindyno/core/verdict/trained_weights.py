@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from traindyno.core.costs.quantity_text import count_text, share_text
 from traindyno.core.documents.stored import StoredPart
@@ -14,6 +15,7 @@ from traindyno.core.suite.settings import Settings
 class CellWeights(StoredPart):
     """Of a built-in task."""
 
+    kind: ClassVar[str] = "weights"
     #: Of the model, its adapter included; None if no measured trial has logged it.
     parameters: int | None = None
     #: Those that train beside an adapter's frozen base; None if all do.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil, hypot
 from statistics import fmean
+from typing import ClassVar
 
 from traindyno.core.costs.quantity_text import joined, share_text
 from traindyno.core.documents.stored import StoredPart
@@ -177,6 +178,7 @@ class CellSteps(StoredPart):
     shorter.
     """
 
+    kind: ClassVar[str] = "steps"
     step_parts: StepParts | None = None
     #: What more loader workers would save, by estimate.
     loader_advice: LoaderAdvice | None = None

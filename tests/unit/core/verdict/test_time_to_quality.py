@@ -197,7 +197,7 @@ def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
     verdict = judged(suite_of(FASTEST), (1.0, RISING), (1.1, RISING))
     assert parse_verdict(verdict_document(verdict)) == verdict
     quality = verdict_document(verdict)["rows"][0]["parts"][0]
-    assert (quality["part"], quality["reached"]) == ("CellQuality", 3)
+    assert (quality["kind"], quality["reached"]) == ("quality", 3)
     assert (quality["accuracy"]["mean"], quality["loss"]["mean"]) == (
         pytest.approx(0.92),
         pytest.approx(0.08),
