@@ -73,7 +73,7 @@ mutants: install .envs/mutants/.installed ## Change the core in small ways, and 
 	PYTHONPATH=$(CURDIR)/.envs/mutants $(BIN)/python -m mutmut run $(if $(ONLY),"$(ONLY)")
 	PYTHONPATH=$(CURDIR)/.envs/mutants $(BIN)/python -m mutmut results
 
-bench: install .envs/syne_tune/.installed ## Measure speed and memory, and write docs/performance.md
+bench: install .envs/syne_tune/.installed ## Measure speed and memory, and write docs/results/performance.json
 	$(BIN)/python -m bench
 
 nightly: install .envs/trl/.installed .envs/toolkit/.installed .envs/toolkit_with_shell/.installed ## Run every test, those marked nightly too (hours), or a part of them: make nightly PART=1/4

@@ -1,3 +1,3 @@
 """Measures what the project promises about its own speed and memory: ``python -m bench`` writes
-docs/performance.md.
+docs/results/performance.json and its summary in docs/performance.md.
 """

@@ -1,4 +1,6 @@
-"""``python -m bench [GROUP ...]``: measures, prints and writes docs/performance.md.
+"""``python -m bench [GROUP ...]``: measures, prints and writes the figures.
+
+All are in docs/results/performance.json, and their summary is in docs/performance.md.
 
 Exit status 1 over a budget, and if the two sides of a comparison do unlike work.
 """
@@ -7,11 +9,9 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from bench import document
 from bench.figure_text import section_lines
-from bench.figures import Section
 from bench.groups import MODULES, TITLES, command, measure
 from bench.kept import Kept
 from bench.machine import commit, origin
@@ -20,6 +20,7 @@ from localcloud.home import REPO_ROOT
 
 TERMINATED = 128 + signal.SIGTERM
 DOCUMENT = REPO_ROOT / "docs" / "performance.md"
+RESULTS = REPO_ROOT / "docs" / "results" / "performance.json"
 KEPT = REPO_ROOT / "build" / "bench"
 
 
@@ -47,7 +48,8 @@ def run_group(
     folder = None if is_quick else KEPT / f"{group}-{commit()}"
     kept = Kept(folder=folder, is_resumed=is_resumed)
     section = measure(group, is_quick=is_quick, kept=kept, beside=beside, times=times)
-    text = "\n".join(section_lines(section, origin()))
+    measured_at = origin()
+    text = "\n".join(section_lines(section, measured_at))
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
     for figure in section.failed_checks:
@@ -55,19 +57,12 @@ def run_group(
             f"{figure.name} is {figure.value}: the sides do unlike work, so {group} was not written"
         )
     if section.why_unmeasured:
-        tell(f"{section.why_unmeasured} {group} was not measured: the page keeps its section")
+        tell(f"{section.why_unmeasured} {group} was not measured: the file keeps its section")
     elif not is_quick and not section.failed_checks:
-        write(DOCUMENT, section, text)
+        # After each group, so that the failure of a later one loses no results.
+        document.write(DOCUMENT, RESULTS, section, measured_at, list(TITLES.values()))
     is_over = any(figure.is_met is False for figure in section.figures)
     return not section.failed_checks and (is_quick or not is_over)
-
-
-def write(path: Path, section: Section, text: str) -> None:
-    """Called after each group, so that the failure of a later one loses no results."""
-    before = path.read_text(encoding="utf-8") if path.exists() else ""
-    path.write_text(
-        document.merge(before, {section.title: text}, list(TITLES.values())), encoding="utf-8"
-    )
 
 
 def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -79,7 +74,7 @@ def _read(arguments: Sequence[str] | None) -> argparse.Namespace:
     how.add_argument(
         "--quick",
         action="store_true",
-        help="few repetitions and no document, to test that it works",
+        help="few repetitions, and nothing is written, to test that it works",
     )
     how.add_argument(
         "--resume",

@@ -1,34 +1,94 @@
-"""docs/performance.md: sections of groups that were not measured this time are kept as they are."""
+"""docs/results/performance.json, with all figures, and its summary in docs/performance.md.
 
+Sections of groups that were not measured this time are kept as they are.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-HEADING = "## "
-PREFACE = """# Performance
+from bench.figure_text import figure_row
+from bench.figures import Section
 
-Written by `make bench` (`python -m bench`), which measures all groups, or by `python -m bench GROUP
-…`, which replaces the sections of these groups and keeps the other sections with their dates. Each
-section has the commit that it measured. Ratios compare two things that ran in turn (A B A B) on the
-same machine; a figure is the median of its repetitions; the number in brackets after minimum and
-maximum is the number of repetitions. Only `make bench` checks the budgets: a test would fail by
-chance on a busy machine. """
+BEGIN = "<!-- written by python -m bench -->"
+END = "<!-- end of what python -m bench wrote -->"
+FIGURE_KEYS = ("figure", "measured", "least_most", "budget", "met")
+MISSED = "no"
 
 
-def merge(before: str, measured: Mapping[str, str], titles: Sequence[str]) -> str:
-    """The new document.
+def stored_section(section: Section, origin: str) -> dict[str, Any]:
+    """A section as the file holds it. ``origin``: when and where it was measured."""
+    figures = [
+        dict(zip(FIGURE_KEYS, figure_row(figure), strict=True)) for figure in section.figures
+    ]
+    return {
+        "command": section.command,
+        "origin": origin,
+        "figures": [{**figure, "met": figure["met"].strip("*")} for figure in figures],
+        "notes": [*section.notes, *filter(None, [section.why_unmeasured])],
+    }
 
-    ``measured`` holds sections by title, ``titles`` all that there are, in their order.
+
+def read_results(path: Path) -> dict[str, Any]:
+    """The sections of the file by title; none where there is no file."""
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return results
+
+
+def merge(
+    before: Mapping[str, Any], measured: Mapping[str, Any], titles: Sequence[str]
+) -> dict[str, Any]:
+    """The new results. ``titles``: all sections that there are, in their order."""
+    sections = {**before, **measured}
+    return {title: sections[title] for title in titles if title in sections}
+
+
+def summary(results: Mapping[str, Any]) -> str:
+    """The page's table: a line a section with its counts, and the budgets that were missed."""
+    rows = []
+    missed = []
+    for title, section in results.items():
+        figures = section["figures"]
+        bounded = [figure for figure in figures if figure["met"]]
+        over = [figure for figure in bounded if figure["met"] == MISSED]
+        date = section["origin"].partition(" · ")[0]
+        budgets = f"{len(bounded) - len(over)} of {len(bounded)}" if bounded else "none"
+        rows.append(f"| {title} | `{section['command']}` | {date} | {len(figures)} | {budgets} |")
+        missed += [
+            f"- {figure['figure']}: {figure['measured']}, budget {figure['budget']}."
+            for figure in over
+        ]
+    return "\n".join(
+        [
+            BEGIN,
+            "",
+            "| what | command | measured | figures | budgets met |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            "Budgets that were missed:" if missed else "No budget was missed.",
+            *([""] if missed else []),
+            *missed,
+            "",
+            END,
+        ]
+    )
+
+
+def write(page: Path, results: Path, section: Section, origin: str, titles: Sequence[str]) -> None:
+    """Writes a section to the file of results, and the page's summary anew.
+
+    Args:
+        page: docs/performance.md, or another page with the marks of the summary.
+        results: The file of results.
+        section: What was measured.
+        origin: When and where it was measured.
+        titles: All sections that there are, in their order.
     """
-    sections = {**split_sections(before), **measured}
-    kept = [sections[title].strip() for title in titles if title in sections]
-    return "\n\n".join([PREFACE.strip(), *kept]) + "\n"
-
-
-def split_sections(document: str) -> dict[str, str]:
-    sections: dict[str, list[str]] = {}
-    title = None
-    for line in document.splitlines():
-        if line.startswith(HEADING):
-            title = line.removeprefix(HEADING).strip()
-        if title is not None:
-            sections.setdefault(title, []).append(line)
-    return {title: "\n".join(lines) for title, lines in sections.items()}
+    stored = {section.title: stored_section(section, origin)}
+    merged = merge(read_results(results), stored, titles)
+    results.write_text(json.dumps(merged, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    page.write_text(head + summary(merged) + rest.partition(END)[2], encoding="utf-8")

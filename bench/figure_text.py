@@ -1,4 +1,4 @@
-"""Figures as rows of a table, for a terminal and for docs/performance.md."""
+"""Figures as rows of a table, for a terminal and for docs/results/performance.json."""
 
 from bench.figures import Budget, Figure, Section, Spread
 

@@ -12,11 +12,13 @@ from transformers import Trainer
 
 from tests.nightly import NIGHTLY
 from tests.training.family_page import (
+    FAMILY_FILE,
     NAMES,
-    PAGE_BEGIN,
-    PAGE_END,
-    outcomes_on_page,
+    STRATEGY_FILE,
+    page,
+    recorded_outcomes,
     row,
+    section,
     version_line,
 )
 from tests.training.family_strategies import (
@@ -27,6 +29,7 @@ from tests.training.family_strategies import (
     with_tensor_plan,
 )
 from tests.training.family_sweep import compare, small_model
+from tests.training.result_files import read_rows
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_table import DOCUMENT
 from traindyno.core.suite.settings import Settings
@@ -47,8 +50,8 @@ REQUIREMENTS = DOCUMENT.parents[1] / "requirements.txt"
 
 
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)
-def test_a_family_trains_as_the_page_says(name: str) -> None:
-    assert row(name, compare(name)) in section_of_the_families()
+def test_a_family_trains_as_its_row_says(name: str) -> None:
+    assert row(name, compare(name)) in read_rows(FAMILY_FILE)
 
 
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)
@@ -78,11 +81,12 @@ def divided() -> dict[str, dict[str, str]]:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", TRAINED)
-def test_a_family_trains_divided_as_the_page_says(
+def test_a_family_trains_divided_as_its_row_says(
     name: str, divided: dict[str, dict[str, str]]
 ) -> None:
-    found, page = divided[name], outcomes_on_page(name)
-    assert found == {way: page[way] for way in found}
+    found = divided[name]
+    recorded = recorded_outcomes(name)
+    assert found == {way: recorded[way] for way in found}
 
 
 @pytest.fixture(scope="module")
@@ -154,25 +158,22 @@ def test_the_longest_accepted_sequence_has_positions(name: str) -> None:
     assert logits.shape[:2] == tokens.shape
 
 
-def section_of_the_families() -> list[str]:
-    return DOCUMENT.read_text().partition(PAGE_BEGIN)[2].partition(PAGE_END)[0].splitlines()
-
-
-def test_the_page_has_every_family_of_the_pinned_version() -> None:
-    lines = section_of_the_families()
-    assert version_line() in lines
+def test_the_file_has_every_family_of_the_pinned_version() -> None:
+    assert version_line() in DOCUMENT.read_text()
     assert (
         f"transformers=={transformers.__version__}"
         in REQUIREMENTS.read_text().replace(" \\\n", "\n").splitlines()
     )
-    first_cells = [
-        line.split(" | ")[:2]
-        for line in lines
-        if line.endswith((" counted |", " unknown |", " | | | | | |"))
-    ]
-    assert [f"{task}/{kind.removeprefix('| ')}" for kind, task in first_cells] == NAMES
+    assert [f"{task}/{kind}" for kind, task, *_ in read_rows(FAMILY_FILE)] == NAMES
 
 
-def test_the_page_names_no_family_that_trains_as_another_model() -> None:
-    assert "losses differ by" not in DOCUMENT.read_text()
-    assert sum("| equal | equal | " in line for line in section_of_the_families()) >= LEAST_EQUAL
+def test_the_page_sums_up_what_the_files_hold() -> None:
+    assert page() in DOCUMENT.read_text()
+    assert section() in DOCUMENT.read_text()
+
+
+def test_no_family_trains_as_another_model() -> None:
+    rows = [*read_rows(FAMILY_FILE), *read_rows(STRATEGY_FILE)]
+    assert not any("differ by" in text for cells in rows for text in cells)
+    equal = [cells for cells in read_rows(FAMILY_FILE) if cells[2:4] == ["equal", "equal"]]
+    assert len(equal) >= LEAST_EQUAL

@@ -1,9 +1,11 @@
-"""Each fault that tests/FAULTS.md lists is injected by a test that exists, in the shares that the
-page states.
+"""Each fault of docs/results/faults.csv is injected by a test that exists, in the shares and counts
+that docs/reliability.md states.
 """
 
 import ast
+import csv
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,11 +13,11 @@ from pathlib import Path
 from tests.local.chaos_lab import FAULTS
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
-PAGE = (REPO_ROOT / "tests" / "FAULTS.md").read_text()
-KEPT = (REPO_ROOT / "docs" / "reliability.md").read_text()
-TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-COLUMNS = ["fault", "how often", "what held", "lost at most", "test"]
-ENDS = ["what ends the job", "test"]
+PAGE = (REPO_ROOT / "docs" / "reliability.md").read_text()
+with (REPO_ROOT / "docs" / "results" / "faults.csv").open(newline="") as file:
+    ROWS = list(csv.DictReader(file))
+TEST = re.compile(r"(tests/[\w/]+\.py)::(test_\w+)")
+ENDS = "Ends of jobs"
 
 
 def rows(page: str) -> Iterator[list[str]]:
@@ -37,21 +39,32 @@ def defined_tests(path: Path) -> set[str]:
 
 
 def test_each_row_is_whole_and_names_tests_that_exist() -> None:
-    faults = [row for row in rows(PAGE) if row not in (COLUMNS, ENDS)]
-    assert len(faults) > 20
-    widths = {len(COLUMNS), len(ENDS)}
-    assert [row for row in faults if len(row) not in widths or not all(row)] == []
-    assert [row[0] for row in faults if len(row) == len(ENDS)] == [
-        row[0] for row in rows(KEPT) if row[0] != ENDS[0]
+    assert len(ROWS) > 20
+    described = [row for row in ROWS if row["group"] != ENDS]
+    assert [row for row in described if not all(row.values())] == []
+    ends = [row["fault"] for row in ROWS if row["group"] == ENDS]
+    assert ends == [cells[0] for cells in rows(PAGE) if len(cells) == 4][1:]
+    named = [(row["fault"], test) for row in ROWS for test in row["tests"].split()]
+    assert {fault for fault, _ in named} == {row["fault"] for row in ROWS}
+    matches = [(test, TEST.fullmatch(test)) for _, test in named]
+    missing = [
+        test
+        for test, match in matches
+        if match is None or match[2] not in defined_tests(REPO_ROOT / match[1])
     ]
-    assert [row[0] for row in faults if not TEST.search(row[-1])] == []
-    named = [(row[0], *found) for row in faults for found in TEST.findall(row[-1])]
-    assert [each for each in named if each[2] not in defined_tests(REPO_ROOT / each[1])] == []
-    assert [row[0] for row in faults if len(TEST.findall(row[-1])) != row[-1].count("`") / 2] == []
+    assert missing == []
+
+
+def test_the_counts_of_the_page_are_those_of_the_file() -> None:
+    kinds = Counter(row["group"] for row in ROWS)
+    tests = Counter(row["group"] for row in ROWS for _ in row["tests"].split())
+    stated = [cells for cells in rows(PAGE) if len(cells) == 3][1:]
+    assert stated == [[group, str(kinds[group]), str(tests[group])] for group in kinds]
+    assert f"{len(ROWS)} kinds" in " ".join(PAGE.split())
 
 
 def test_the_shares_of_the_faults_are_those_of_the_tests() -> None:
-    stated = dict(re.findall(r"`(\w+_fraction)` (\d+) %", PAGE))
+    stated = dict(re.findall(r"`(\w+_fraction)` (\d+)\s%", PAGE))
     assert {name: int(percent) / 100 for name, percent in stated.items()} == {
         name: share for name, share in FAULTS.items() if name.endswith("_fraction")
     }

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench import __main__ as bench
-from bench import groups
+from bench import document, groups
 from bench.equal_work import equal_work_figures
 from bench.figures import Figure, Section, at_least, at_most, spread
 from bench.kept import Kept, telling_each_minute
@@ -56,8 +56,10 @@ def test_a_benchmark_of_unlike_work_fails_and_writes_nothing(
     checks = equal_work_figures(CASE, result(largest_loss_difference=difference))
     monkeypatch.setattr(bench, "measure", lambda *_, **__: section(MET, *checks))
     monkeypatch.setattr(bench, "DOCUMENT", tmp_path / "performance.md")
+    monkeypatch.setattr(bench, "RESULTS", tmp_path / "performance.json")
+    bench.DOCUMENT.write_text(f"{document.BEGIN}\n{document.END}\n")
     assert bench.main(["loop", *(["--quick"] if is_quick else [])]) == status
-    assert bench.DOCUMENT.exists() is (status == 0 and not is_quick)
+    assert bench.RESULTS.exists() is (status == 0 and not is_quick)
 
 
 def measured_spread(kept: Kept) -> object:

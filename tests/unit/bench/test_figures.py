@@ -2,12 +2,15 @@
 transitions.
 """
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from bench.alternation import alternate
 from bench.demo import job_seconds
-from bench.document import PREFACE, merge, split_sections
-from bench.figure_text import figure_row, section_lines
+from bench.document import BEGIN, END, merge, read_results, stored_section, summary, write
+from bench.figure_text import figure_row
 from bench.figures import Figure, Section, Spread, at_least, at_most, spread
 from bench.gpu import is_named
 from bench.transitions import transitions
@@ -67,32 +70,42 @@ def test_two_things_are_run_in_turn_and_compared_round_by_round() -> None:
     assert compared.difference == Spread(median=4.0, least=4.0, most=4.0, count=2)
 
 
-def text_of(title: str, origin: str) -> str:
+def stored(title: str, origin: str) -> dict[str, Any]:
     section = Section(
         title=title, command="python -m bench x", figures=(figure(1.0),), notes=("A note.",)
     )
-    return "\n".join(section_lines(section, origin))
+    return stored_section(section, origin)
 
 
-def test_sections_that_were_not_measured_keep_their_text_and_all_keep_their_order() -> None:
-    first = merge("", {"B": text_of("B", "Monday"), "C": text_of("C", "Monday")}, ["A", "B", "C"])
-    second = merge(
-        first, {"A": text_of("A", "Tuesday"), "C": text_of("C", "Tuesday")}, ["A", "B", "C"]
-    )
-    assert list(split_sections(second)) == ["A", "B", "C"]
-    assert {title: "Monday" in text for title, text in split_sections(second).items()} == {
-        "A": False,
-        "B": True,
-        "C": False,
+def test_sections_that_were_not_measured_are_kept_and_all_keep_their_order() -> None:
+    titles = ["A", "B", "C"]
+    first = merge({}, {"B": stored("B", "Monday"), "C": stored("C", "Monday")}, titles)
+    second = merge(first, {"A": stored("A", "Tuesday"), "C": stored("C", "Tuesday")}, titles)
+    assert {title: section["origin"] for title, section in second.items()} == {
+        "A": "Tuesday",
+        "B": "Monday",
+        "C": "Tuesday",
     }
-    assert second.startswith(PREFACE.strip())
-    assert second.count("# Performance\n") == 1
-    assert merge(second, {}, ["A", "B", "C"]) == second
+    assert list(second) == titles
+    assert merge(second, {}, titles) == second
 
 
 def test_sections_of_groups_that_are_no_more_go() -> None:
-    before = merge("", {"Old": text_of("Old", "Monday")}, ["Old"])
-    assert "Old" not in merge(before, {"New": text_of("New", "Tuesday")}, ["New"])
+    before = {"Old": stored("Old", "Monday")}
+    assert list(merge(before, {"New": stored("New", "Tuesday")}, ["New"])) == ["New"]
+
+
+def test_writing_a_section_keeps_the_words_around_the_summary(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    results = tmp_path / "results.json"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    missed = Section(title="A", command="x", figures=(figure(3.0, budget=at_most(2)),))
+    write(page, results, missed, "Monday · here", ["A"])
+    assert page.read_text().startswith("before\n")
+    assert page.read_text().endswith("\nafter\n")
+    assert "| A | `x` | Monday | 1 | 0 of 1 |" in page.read_text()
+    assert "- wall: 3 s, budget ≤ 2 s." in page.read_text()
+    assert summary(read_results(results)) in page.read_text()
 
 
 def test_a_retry_of_a_task_is_a_transition_and_its_entry_is_not_counted_twice() -> None:
