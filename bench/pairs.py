@@ -35,7 +35,6 @@ from traindyno.core.statistics.distributions import t_half_width
 from traindyno.core.step_log.line import LoggedStep
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite_file import settings_document, structure_suite
 
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
@@ -155,7 +154,7 @@ def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
             "settings": settings_document(cell.settings),
             "measurement": {"max_steps": max_steps or MAX_STEPS},
         }
-        for cell in expand_cells(suite)
+        for cell in suite.cells
         if cell.settings.batch_size == BATCH
     }
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.report_data import Report, shown_results
 from traindyno.core.verdict.verdict import judge
@@ -44,7 +43,7 @@ def page() -> str:
         },
         training={"instance": "ml.p4d.24xlarge"},
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = [
         completed_result(cell, trial, step_seconds=1 + index / 10 + trial / 100, suite=suite)
         for index, cell in enumerate(cells[:-1])

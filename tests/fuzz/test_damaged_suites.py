@@ -34,7 +34,6 @@ from traindyno.api.suite_text import SuiteUnreadable, read_suite_text
 from traindyno.aws import clients
 from traindyno.aws.prices import PriceSource
 from traindyno.core.costs.prices import Price
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import needed_tokens
 from traindyno.core.suite.runs import trial_runs
 from traindyno.lab import plan_suite as plan_suite_use_case
@@ -91,9 +90,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clients, "s3", Objects)
     monkeypatch.setattr(clients, "table", lambda _: Table())
     monkeypatch.setattr(PriceSource, "read", prices)
-    monkeypatch.setattr(
-        plan_suite_use_case, "plan_tokens", lambda suite, cells, **_: needed_tokens(suite, cells)
-    )
+    monkeypatch.setattr(plan_suite_use_case, "plan_tokens", lambda suite, **_: needed_tokens(suite))
 
 
 class NoEngine:
@@ -163,7 +160,7 @@ def _load(path: Path, text: str) -> Suite | None:
 
 
 def _send_jobs(loaded: Suite, data: st.DataObject, api: Api) -> None:
-    run = trial_runs("execution-1", expand_cells(loaded.suite)[:1], [1])[0]
+    run = trial_runs("execution-1", loaded.suite.cells[:1], [1])[0]
     try:
         request = build_training_job_request(run, loaded.suite, attempt=1, settings=SETTINGS)
     except SourceMissing:

@@ -18,7 +18,6 @@ from traindyno.api.local_paths import StagingRefused, travel_lines
 from traindyno.api.model_check import model_lines
 from traindyno.api.suite_loading import SuiteFileInvalid, load_startable_suite
 from traindyno.api.suite_text import SuiteUnreadable
-from traindyno.core.suite.cells import expand_cells
 
 MOST_CPU_SECONDS = 30.0
 LONGEST_TEXT = 50_000  # PyYAML reads some 30,000 characters a second
@@ -84,7 +83,7 @@ def end_of(folder: Path, text: str) -> str:
     suite.write_bytes(text.encode("utf-8", errors="surrogatepass"))
     try:
         loaded = load_startable_suite(suite, local=True)
-        expand_cells(loaded.suite)
+        assert loaded.suite.cells
         model_lines(loaded.suite, folder)
         assert all(travel_lines(loaded.document["workload"], beside=folder))
     except (SuiteUnreadable, SuiteFileInvalid, StagingRefused) as error:

@@ -17,7 +17,6 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import attempts_of_run
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
@@ -66,7 +65,7 @@ def suite_with(batches: Sequence[Any]) -> Suite:
 
 def job_of(aws: AwsDouble, job_id: str, batches: Sequence[Any]) -> SharedJob:
     suite = suite_with(batches)
-    runs = trial_runs("execution-1", expand_cells(suite), [1])
+    runs = trial_runs("execution-1", suite.cells, [1])
     return SharedJob(aws, suite, runs, job_id, bundle.pack(bundle.training_files()))
 
 
@@ -85,7 +84,7 @@ def test_the_found_batch_is_the_largest_one_and_is_in_the_verdict(
     assert finding.batch < too_large <= 1 + finding.batch * 9 / 8
 
     result = result_of(searched, run, described)
-    verdict = judge(searched.suite, expand_cells(searched.suite), [result])
+    verdict = judge(searched.suite, searched.suite.cells, [result])
     assert verdict.recommended == run.cell.cell_id
     assert verdict.row(run.cell.cell_id).part(CellBatch).found == finding.batch
     steps = searched.log(run.run_id).sessions[-1].processes[0].steps

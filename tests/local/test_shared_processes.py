@@ -18,7 +18,6 @@ from tests.unit.suites import script_document
 from traindyno import bundle
 from traindyno.core.jobs.journal_format import STOPPED
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.failure_reasons import outcome_of
@@ -107,7 +106,7 @@ def job_of(
         **changes,
     }
     suite = parse_suite(script_document(**given))
-    runs = trial_runs("execution-1", expand_cells(suite), range(1, len(does) + 1))
+    runs = trial_runs("execution-1", suite.cells, range(1, len(does) + 1))
     by_word = {(run.cell.hyperparameters["does"], run.trial): run for run in runs}
     carried = [by_word[word, number] for number, word in enumerate(does, start=1)]
     return SharedJob(aws, suite, carried, job_id, bundle.pack(bundle.script_files(folder)))

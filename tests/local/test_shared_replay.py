@@ -10,7 +10,6 @@ from tests.local.aws_double import AwsDouble
 from tests.local.shared_job import LAB, SharedJob
 from tests.local.test_replay_engine import PLAIN_TRACE, replaying, run_one, statuses
 from tests.unit.suites import unprepared_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.request import build_training_job_request
 
@@ -20,7 +19,7 @@ ON_SPOT = {"purchase": "spot", "measurement": {"trials": 2, "checkpoint_every_st
 def prepared(aws: AwsDouble, job_id: str, **changes: Any) -> SharedJob:
     """A job of four runs."""
     suite = unprepared_suite(**changes)
-    return SharedJob(aws, suite, trial_runs("execution-1", expand_cells(suite), [1, 2]), job_id)
+    return SharedJob(aws, suite, trial_runs("execution-1", suite.cells, [1, 2]), job_id)
 
 
 def test_with_a_start_of_300_seconds_sharing_costs_less_than_a_third(

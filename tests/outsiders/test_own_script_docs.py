@@ -25,7 +25,6 @@ from tests.local.jobs import job_request
 from tests.outsiders.test_scripts import logged, run
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.core.suite.arguments import command_arguments
-from traindyno.core.suite.cells import expand_cells
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-script.md"
 ROW = re.compile(
@@ -113,7 +112,7 @@ def test_the_script_of_the_page_is_measured(flowers: Path, tmp_path: Path) -> No
 
 def test_the_suite_of_the_page_has_two_cells_that_this_script_accepts(flowers: Path) -> None:
     suite = load_startable_suite(flowers / "suite.yaml").suite
-    sizes = [cell.hyperparameters["batch-size"] for cell in expand_cells(suite)]
+    sizes = [cell.hyperparameters["batch-size"] for cell in suite.cells]
     assert sizes == [32, 128]
 
 
@@ -122,7 +121,7 @@ def test_the_cells_of_the_page_for_several_processes_are_one_and_two(flowers: Pa
     document |= yaml.safe_load(block_with("instance_count: [1]", "yaml"))
     (flowers / "suite.yaml").write_text(yaml.safe_dump(document))
     suite = load_startable_suite(flowers / "suite.yaml").suite
-    assert [cell.settings.instance_count for cell in expand_cells(suite)] == [1, 2]
+    assert [cell.settings.instance_count for cell in suite.cells] == [1, 2]
 
 
 @pytest.mark.parametrize(("processes", "hosts"), [(None, None), ("1", "2")])

@@ -16,7 +16,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.search.run_scatter import PASSES
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.selection import Relation, correct_for_selection
-from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.cells import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise
 from traindyno.core.verdict.recommendation import Recommendation, recommend
 from traindyno.figures.settle import simultaneous

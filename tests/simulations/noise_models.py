@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import exp, sqrt
 
 from traindyno.core.statistics.hosts import Trial
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Cell
 
 CV = 0.02
 CORRELATION = 0.7

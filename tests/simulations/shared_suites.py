@@ -26,10 +26,10 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.jobs import FILLED_SHARE, share_jobs
-from traindyno.core.suite.cells import make_cell
+from traindyno.core.suite.cells import Cell, make_cell
 from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
+from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.verdict import Verdict, judge
 
 SEED = "shared jobs 20261123"

@@ -19,7 +19,6 @@ from tests.unit.suites import small_document, small_suite, unprepared_suite
 from traindyno.bundle import training_files
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, PARENT_ENDED, RUN_BEGAN, RUN_ENDED
 from traindyno.core.planning.jobs import share_jobs
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.runs import trial_runs
@@ -56,7 +55,7 @@ def test_a_shared_job_runs_its_three_cells(tmp_path: Path, toolkit: str) -> None
         matrix={"learning_rate": [1e-3, 1e-4, 1e-5]},
         measurement={"trials": 1, "max_steps": 8, "probes": False},
     )
-    (job,) = share_jobs(trial_runs("execution-1", expand_cells(suite), [1]), suite)
+    (job,) = share_jobs(trial_runs("execution-1", suite.cells, [1]), suite)
     request = build_shared_job_request(job, suite, attempt=1, settings=ISOLATED)
     container = Container(
         folder=tmp_path, request=request, source=training_files(), toolkit=toolkit
@@ -87,7 +86,7 @@ def test_a_stopped_training_goes_on_at_the_next_step(
 ) -> None:
     """``ddp`` is started by torchrun."""
     suite = tiny_suite(training={**ON_A_CPU, "strategy": strategy})
-    (cell, *_) = expand_cells(suite)
+    (cell, *_) = suite.cells
     suite = training_suite(
         suite,
         cell,
@@ -95,7 +94,7 @@ def test_a_stopped_training_goes_on_at_the_next_step(
         purchase=Purchase.ON_DEMAND,
     )
     suite = replace(suite, measurement=replace(suite.measurement, checkpoint_every_steps=10**6))
-    (run,) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run,) = trial_runs("execution-1", suite.cells, [1])
     last_steps: list[int] = []
     for attempt in (1, 2):
         request = build_training_job_request(run, suite, attempt=attempt, settings=ISOLATED)

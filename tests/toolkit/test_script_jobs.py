@@ -26,7 +26,6 @@ from tests.unit.sagemaker.toolkit_failures import (
 )
 from tests.unit.suites import script_document
 from traindyno.bundle import script_files
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.job_settings import LabJobs
@@ -60,7 +59,7 @@ def script_job(
     )
     document["workload"] |= {"entry_point": entry_point, "hyperparameters": {}, **workload}
     suite = parse_suite(document)
-    (run,) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run,) = trial_runs("execution-1", suite.cells, [1])
     request = build_training_job_request(run, suite, attempt=1, settings=ISOLATED)
     if program:
         request["HyperParameters"]["sagemaker_program"] = json.dumps(program)

@@ -6,6 +6,7 @@ from textwrap import fill
 from typing import Any
 
 from tests.training.strategy_rows import ROWS, TOLERANCES
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.choices import (
     Compiler,
@@ -16,7 +17,6 @@ from traindyno.core.suite.choices import (
     Task,
 )
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Model, Workload
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "models.md"

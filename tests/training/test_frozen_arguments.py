@@ -17,7 +17,6 @@ from tests.frozen.trials import TRIALS, Trial
 from tests.training.jobs import REPO_ROOT
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.arguments import command_arguments
-from traindyno.core.suite.cells import expand_cells
 
 pytestmark = pytest.mark.nightly
 
@@ -116,7 +115,7 @@ def pins(path: Path) -> dict[str, str]:
 @pytest.mark.parametrize("pack", sorted(set(REQUESTS.values())))
 def test_script_takes_the_hyperparameters_of_every_cell_of_the_original_suite(pack: str) -> None:
     suite = load_suite(REPO_ROOT / "suites" / pack.replace("_", "-") / "original.yaml").suite
-    cells = expand_cells(suite)
+    cells = suite.cells
     assert cells
     for cell in cells:
         given = {**suite.workload.hyperparameters, **cell.hyperparameters}

@@ -28,9 +28,9 @@ from tests.training.s3_server import NEEDS_S3, PROGRAM, s3_server, upload
 from tests.training.test_probes import parts_of
 from traindyno.api.sample_data import write_sample
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import (
     measurement_document,
     settings_document,
@@ -74,7 +74,7 @@ def ends() -> dict[str, JobEnd]:
 
 def suite_and_cell(pack: str, label: str | None = None) -> tuple[Suite, Cell]:
     suite = load_suite(REPO_ROOT / "suites" / pack / "local.yaml").suite
-    (cell,) = [cell for cell in expand_cells(suite) if cell.label == (label or CELLS[pack])]
+    (cell,) = [cell for cell in suite.cells if cell.label == (label or CELLS[pack])]
     return suite, cell
 
 

@@ -9,7 +9,6 @@ from tests.training.jobs import REPO_ROOT, JobEnd
 from traindyno.api.sample_data import is_sample, write_sample
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.arguments import command_arguments
-from traindyno.core.suite.cells import expand_cells
 
 SUITES = REPO_ROOT / "suites"
 SHORTER = {"own_script": {"epochs": 2}, "hf_trainer": {"max_steps": 4, "logging_steps": 1}}
@@ -21,7 +20,7 @@ def run_cell(name: str, processes: int, folder: Path) -> tuple[JobEnd, int]:
     suite = load_suite(SUITES / f"{name}.yaml").suite
     workload = suite.workload
     assert workload.dataset is not None
-    cell = next(cell for cell in expand_cells(suite) if cell.settings.instance_count == processes)
+    cell = next(cell for cell in suite.cells if cell.settings.instance_count == processes)
     path = str(workload.dataset.path)
     data = write_sample(path, folder / "data") if is_sample(path) else (SUITES / path).parent
     places = {

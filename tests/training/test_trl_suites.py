@@ -8,7 +8,6 @@ import pytest
 from tests.training.jobs import REPO_ROOT, run_job
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.suite.arguments import command_arguments
-from traindyno.core.suite.cells import expand_cells
 
 SUITES = REPO_ROOT / "suites"
 TRL = REPO_ROOT / ".envs" / "trl"
@@ -22,7 +21,7 @@ def test_a_script_with_a_trainer_of_trl_logs_its_steps_and_saves_its_model(
     if not TRL.exists():
         pytest.skip("make .envs/trl/.installed")
     suite = load_suite(SUITES / f"{name}.yaml").suite
-    (cell, *_) = expand_cells(suite)
+    (cell, *_) = suite.cells
     given = {**suite.workload.hyperparameters, **cell.hyperparameters, "max_steps": 4}
     environment = {
         "SM_CHANNEL_TRAIN": str(SUITES / "trl_data" / data),

@@ -24,7 +24,6 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.prices import Price
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.runs import trial_runs
@@ -417,6 +416,4 @@ def make_lab(**changes: Any) -> tuple[MemoryLab, list[Run]]:
     )
     lab = MemoryLab(max_usd=suite.limits.max_usd, max_steps=suite.measurement.max_steps)
     lab.bucket.write_json(suite_key(EXECUTION), stored_suite(suite))
-    return lab, list(
-        trial_runs(EXECUTION, expand_cells(suite), range(1, suite.measurement.trials + 1))
-    )
+    return lab, list(trial_runs(EXECUTION, suite.cells, range(1, suite.measurement.trials + 1)))

@@ -7,7 +7,6 @@ from typing import Any
 from traindyno.core.costs.prices import Price
 from traindyno.core.planning.history import CellHistory
 from traindyno.core.planning.quotas import QuotaReading, needed_quotas
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 
 
@@ -28,7 +27,7 @@ def prices_of(usd: Mapping[str, str]) -> dict[str, Price]:
 def ample_quotas(suite: Suite) -> dict[str, QuotaReading]:
     return {
         quota.name: QuotaReading(quota=quota, applied=500_000, default=None, in_use=0)
-        for quota in needed_quotas(suite, expand_cells(suite))
+        for quota in needed_quotas(suite)
     }
 
 

@@ -11,7 +11,6 @@ import pytest
 from tests.notebook_cells import code_cells
 from traindyno import Suite
 from traindyno.api.suite_loading import check_startable
-from traindyno.core.suite.cells import expand_cells
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((REPO_ROOT / "notebooks").glob("*.ipynb"))
@@ -51,5 +50,5 @@ def test_the_suite_of_a_notebook_has_cells_to_compare(
     monkeypatch.chdir(notebook.parent)
     suite = suite_of(notebook)
     check_startable(suite)
-    assert len(expand_cells(suite.suite)) > 1
+    assert len(suite.suite.cells) > 1
     assert suite.suite.measurement.trials > 1

@@ -14,7 +14,6 @@ from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
 from traindyno.core.suite.suite import Suite
@@ -125,7 +124,7 @@ def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
     """
     workload = suite.workload
     given = dict[str, set[str]]()
-    for cell in expand_cells(suite):
+    for cell in suite.cells:
         for name, value in arguments_of(cell, workload).items():
             given.setdefault(name, set()).add(str(value).casefold())
     try:

@@ -45,7 +45,6 @@ from traindyno.core.planning.peak_lines import (
     settings_of_lines,
     with_vocabulary,
 )
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
@@ -188,7 +187,7 @@ class MemoryEstimator:
 
 def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory, ...]:
     """Raises EstimatesUnavailable."""
-    cells = expand_cells(suite)
+    cells = suite.cells
     with MemoryEstimator(suite.workload, beside=beside, say=say) as estimator:
         return memory_of_cells(cells, estimator.find)
 

@@ -22,7 +22,6 @@ from traindyno.api.training_code import (
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import (
     TensorDivision,
@@ -64,7 +63,7 @@ def _problems_of_task(suite: Suite, beside: Path) -> list[Problem]:
     model = suite.workload.model
     folder = find_local(model.path, beside) if model and model.path else None
     if model is not None and model.path is not None and folder is not None:
-        goes_on = all(each.settings.adapter for each in expand_cells(suite))
+        goes_on = all(each.settings.adapter for each in suite.cells)
         problem = _folder_problem(model.path, folder, suite.workload.task, goes_on=goes_on)
         if problem is not None:
             return [Problem(path="workload.model", message=problem)]
@@ -76,7 +75,7 @@ def _problems_of_task(suite: Suite, beside: Path) -> list[Problem]:
     path = find_configuration(model.path, model.revision, folder) if model.path else None
     if model.path and path is None:
         return []
-    settings = [cell.settings for cell in expand_cells(suite)]
+    settings = [cell.settings for cell in suite.cells]
     divisions = tensor_divisions(settings)
     stages = stage_counts(settings)
     adapters = adapters_of(settings)

@@ -1,7 +1,7 @@
 """What a plan reads: prices and quotas, from files or from the account."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from traindyno.core.planning.quotas import (
     needed_quotas,
     parse_quotas,
 )
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 
 NO_SETTINGS = (NoRegionError, NoCredentialsError)
 SNAPSHOT_REGION = "us-east-1"
@@ -54,7 +54,6 @@ class PlanInputs:
 
 def read_plan_inputs(
     suite: Suite,
-    cells: Sequence[Cell],
     *,
     price_path: Path | None,
     quota_path: Path | None,
@@ -64,11 +63,11 @@ def read_plan_inputs(
     prices = read_price_file(price_path) if price_path else None
     given = read_input_file(quota_path, parse_quotas, fields=SHAPE) if quota_path else None
     region = _one_region(prices, given)
-    needed = needed_quotas(suite, cells)
+    needed = needed_quotas(suite)
     try:
         if prices is None:
             region = region or account_region()
-            prices = PriceSource(region=region, now=now).read(planned_instances(suite, cells))
+            prices = PriceSource(region=region, now=now).read(planned_instances(suite))
         quotas = given.needed(needed) if given else _read_quotas(needed, now)
     except (BotoCoreError, ClientError) as error:
         problem = settings_problem(error)

@@ -26,7 +26,6 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.memory import CellMemory
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.data_formats import (
@@ -161,7 +160,6 @@ def plan_in_account(
     files = tuple(file_lines(suite, allowed))
     inputs = read_plan_inputs(
         suite.staged,
-        expand_cells(suite.suite),
         price_path=prices,
         quota_path=quotas,
         now=time.time(),
@@ -183,11 +181,7 @@ def plan_in_account(
         histories=histories.by_cell,
         memory=memory_cells,
     )
-    unavailable = (
-        unavailable_images(planned.cells, suite.suite.workload, inputs.region)
-        if inputs.region
-        else ()
-    )
+    unavailable = unavailable_images(suite.suite, inputs.region) if inputs.region else ()
     return PlannedSuite(
         suite=suite,
         plan=replace(

@@ -27,7 +27,7 @@ def check_quotas(
     """
     suite = bucket.read_as(suite_key(execution_id), read_stored_suite)
     priced = bucket.read_as(plan_key(execution_id), read_stored_plan)
-    readings = quotas.read(needed_quotas(suite, priced.cells), now=now)
+    readings = quotas.read(needed_quotas(suite), now=now)
     plan = plan_again(suite, priced, readings)
     if plan.refusals:
         raise SuiteRefused(plan.refusals)

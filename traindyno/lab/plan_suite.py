@@ -24,7 +24,6 @@ from traindyno.core.s3_keys import (
     s3_uri,
     suite_key,
 )
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.preparation import (
@@ -37,7 +36,7 @@ from traindyno.core.suite.preparation import (
     preparation_settings,
     tokens_key,
 )
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.suite.workload import Workload
 from traindyno.lab.continue_suite import Continued, read_continued, split_input
@@ -93,22 +92,21 @@ def plan_execution(
     """Raises SuiteInvalid or SuiteRefused with all problems."""
     given, earlier_id = split_input(document)
     suite = parse_suite(given)
-    cells = expand_cells(suite)
     continued = None
     if earlier_id is not None:
         continued = read_continued(suite, earlier_id, execution_id=execution_id, services=services)
         row = continued.row
         settings = replace(settings, source_s3_uri=row.source_s3_uri, images=row.images)
     siblings = [listing.siblings(field, uri) for field, uri in _prefixes(suite.workload)]
-    full = _full_volume(suite, cells, settings, listing)
+    full = _full_volume(suite, settings, listing)
     if conflicts := [
         *_unstaged(suite),
         *filter(None, siblings),
         *full,
-        *find_conflicts(suite, cells, settings),
+        *find_conflicts(suite, settings),
     ]:
         raise SuiteRefused(conflicts)
-    prices = price_source.read(planned_instances(suite, cells))
+    prices = price_source.read(planned_instances(suite))
     past = read_past_runs(
         suite, index=services.work_index, executions=services.executions, runs=services.runs
     )
@@ -116,7 +114,6 @@ def plan_execution(
     if continued is None:
         tokens = plan_tokens(
             suite,
-            cells,
             execution_id=execution_id,
             settings=settings,
             listing=listing,
@@ -150,9 +147,7 @@ def plan_execution(
     return plan
 
 
-def _full_volume(
-    suite: Suite, cells: Sequence[Cell], settings: JobSettings, listing: DataListing
-) -> Iterator[str]:
+def _full_volume(suite: Suite, settings: JobSettings, listing: DataListing) -> Iterator[str]:
     """A model in S3 is copied to each instance's volume before a run starts.
 
     Instance storage replaces the volume.
@@ -160,7 +155,7 @@ def _full_volume(
     path = suite.workload.model.path if suite.workload.model else None
     types = {
         cell.settings.instance
-        for cell in cells
+        for cell in suite.cells
         if not cell.settings.instance.startswith(LOCAL_PREFIX)
     }
     on_volume = sorted(name for name in types if not has_instance_storage(name))
@@ -300,11 +295,11 @@ class _TokenPlan:
             return self.listing.content(f"workload.{field}.path", source.path)[0]
         return PINNED if source.revision else self.execution_id
 
-    def image(self, cells: Sequence[Cell]) -> str:
+    def image(self) -> str:
         workload = replace(self.suite.workload, image=None)
         try:
             return select_image_uri(
-                preparation_settings(preparation_instance(self.suite, cells)),
+                preparation_settings(preparation_instance(self.suite)),
                 workload,
                 self.settings,
             )
@@ -315,27 +310,26 @@ class _TokenPlan:
         """Identifies the training code: the tarball is named by its content."""
         return str(self.settings.source_s3_uri).rpartition("/")[2]
 
-    def with_keys(self, wanted: Sequence[TokenSet], cells: Sequence[Cell]) -> Iterator[TokenSet]:
+    def with_keys(self, wanted: Sequence[TokenSet]) -> Iterator[TokenSet]:
         """A folder that its owner tokenised needs no tokens, but the model may need its copy."""
         workload = self.suite.workload
         data = self.dataset_content() if any(not each.stages_model for each in wanted) else None
         for each in wanted:
             if each.stages_model:
-                is_local = preparation_instance(self.suite, cells) == LOCAL_INSTANCE
+                is_local = preparation_instance(self.suite) == LOCAL_INSTANCE
                 yield replace(
                     each, key=model_key(workload, execution_id=self.execution_id, is_local=is_local)
                 )
             elif data is not None:
                 tokenizer = self.tokenizer_content(workload)
                 origin = Origin(
-                    code=self.code(), image=self.image(cells), data=data, tokenizer=tokenizer
+                    code=self.code(), image=self.image(), data=data, tokenizer=tokenizer
                 )
                 yield replace(each, key=tokens_key(workload, each, origin))
 
 
 def plan_tokens(
     suite: Suite,
-    cells: Sequence[Cell],
     *,
     execution_id: str,
     settings: JobSettings,
@@ -351,7 +345,7 @@ def plan_tokens(
     planning = _TokenPlan(
         suite=suite, execution_id=execution_id, settings=settings, listing=listing
     )
-    keyed = planning.with_keys(needed_tokens(suite, cells), cells)
+    keyed = planning.with_keys(needed_tokens(suite))
     return _as_found(keyed, cache, now)
 
 

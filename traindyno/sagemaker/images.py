@@ -3,7 +3,7 @@ conflicts with the lab.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -23,7 +23,7 @@ from traindyno.core.suite.aws_images import (
 )
 from traindyno.core.suite.choices import TRAITS, Compiler, InputMode, Task
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.sagemaker.job_settings import JobSettings
 
@@ -73,9 +73,9 @@ def is_aws_image_name(image: str) -> bool:
     return bool(tag) and repository in _data("stock_images.json")["repositories"]
 
 
-def unavailable_images(cells: Iterable[Cell], workload: Workload, region: str) -> tuple[str, ...]:
+def unavailable_images(suite: Suite, region: str) -> tuple[str, ...]:
     """Why AWS images that cells name are not available in the region; empty if all are."""
-    names = {cell.settings.image or workload.image for cell in cells}
+    names = {cell.settings.image or suite.workload.image for cell in suite.cells}
     found = []
     for name in sorted(name for name in names if name and is_aws_image_name(name)):
         try:
@@ -134,7 +134,7 @@ def _data(name: str) -> Any:
     return json.loads(files("traindyno.sagemaker.data").joinpath(name).read_text(encoding="utf-8"))
 
 
-def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
+def find_conflicts(suite: Suite, settings: JobSettings) -> Iterator[str]:
     """One sentence for each conflict, with what is accepted."""
     workload = suite.workload
     jobs = settings.jobs
@@ -158,12 +158,11 @@ def find_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -
         if workload.dataset is not None and workload.dataset.input_mode is InputMode.STREAM:
             modes = f"{InputMode.FILE} or {InputMode.FAST_FILE}"
             yield f"workload.dataset.input_mode: got stream: {reason} {modes}"
-    cells = tuple(cells)
-    yield from _image_conflicts(suite, cells, settings)
-    yield from unavailable_images(cells, workload, settings.region)
+    yield from _image_conflicts(suite, settings)
+    yield from unavailable_images(suite, settings.region)
 
 
-def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings) -> Iterator[str]:
+def _image_conflicts(suite: Suite, settings: JobSettings) -> Iterator[str]:
     """A lab without images only simulates.
 
     Each other has one for CPUs; those for accelerators are built later.
@@ -175,7 +174,9 @@ def _image_conflicts(suite: Suite, cells: Iterable[Cell], settings: JobSettings)
     command = "cdk deploy --all" + (
         f" -c lab={settings.lab}" if settings.lab != DEFAULT_LAB else ""
     )
-    plain = [cell.settings for cell in cells if not (cell.settings.image or suite.workload.image)]
+    plain = [
+        cell.settings for cell in suite.cells if not (cell.settings.image or suite.workload.image)
+    ]
     needed = {
         (each.instance, image_kind(each, found))
         for each in plain

@@ -27,7 +27,8 @@ from tests.simulations.suites.simulated_suite import (
 )
 from tests.unit.run_samples import known
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import Verdict, judge
 

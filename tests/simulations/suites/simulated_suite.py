@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from traindyno.core.suite.cells import make_cell
+from traindyno.core.suite.cells import Cell, make_cell
 from traindyno.core.suite.choices import GoalKind, Purchase, Search, Task
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.suite import Cell, Limits, Measurement, Suite
+from traindyno.core.suite.suite import Limits, Measurement, Suite
 from traindyno.core.suite.workload import Workload
 
 FULL_STEPS = 100_000

@@ -40,7 +40,6 @@ from traindyno.aws import clients
 from traindyno.aws.account import account_of
 from traindyno.aws.executions import ExecutionUnknown
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.html import render
 
@@ -51,7 +50,7 @@ DOCUMENT = unprepared_document(
 
 def sample_report() -> Report:
     suite = sample_suite()
-    first, second, third = expand_cells(suite)
+    first, second, third = suite.cells
     failed = failed_result(third, 1, Outcome.OUT_OF_MEMORY)
     results = [
         completed_result(cell, trial, suite=suite) for cell in (first, second) for trial in (1, 2)

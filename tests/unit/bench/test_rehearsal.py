@@ -38,7 +38,6 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.cell_trials import suite_trials
@@ -82,8 +81,8 @@ def test_the_model_at_a_point_that_is_worked_out_by_hand() -> None:
 
 @pytest.mark.parametrize("pack", sorted(PACKS))
 def test_a_rehearsal_has_cells_of_its_original(pack: str) -> None:
-    original = {cell.cell_id for cell in expand_cells(loaded(pack, "original"))}
-    rehearsed = {cell.cell_id for cell in expand_cells(loaded(pack, "rehearsal"))}
+    original = {cell.cell_id for cell in loaded(pack, "original").cells}
+    rehearsed = {cell.cell_id for cell in loaded(pack, "rehearsal").cells}
     assert len(rehearsed) > 1
     assert rehearsed <= original
 
@@ -132,7 +131,7 @@ def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
 def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() -> None:
     suite = loaded("bert-trainium", "rehearsal")
     traces = [CONVERTER.structure(document, Trace) for document in PACKS["bert-trainium"]()]
-    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run, *_) = trial_runs("execution-1", suite.cells, [1])
     job = job_of(run, suite)
     work, trace = read_work(job), choose_trace(job, traces)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
@@ -152,10 +151,10 @@ def judged(pack: str) -> tuple[ClaimJudgement, ...]:
     lab.
     """
     suite, traces = loaded(pack, "rehearsal"), traces_of(*PACKS)
-    runs = trial_runs("execution-1", expand_cells(suite), range(1, len(TRIALS) + 1))
+    runs = trial_runs("execution-1", suite.cells, range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
     return judge_claims(
-        parse_claims(suite.claims or {}), suite_trials(suite, expand_cells(suite), results), results
+        parse_claims(suite.claims or {}), suite_trials(suite, suite.cells, results), results
     )
 
 
@@ -186,8 +185,7 @@ def implied_rates(pack: str) -> dict[str, ImpliedRate]:
     """Cell → the share of the peak that its trace implies."""
     suite, traces = loaded(pack, "rehearsal"), traces_of(pack)
     jobs = {
-        run.cell.label: job_of(run, suite)
-        for run in trial_runs("execution-1", expand_cells(suite), [1])
+        run.cell.label: job_of(run, suite) for run in trial_runs("execution-1", suite.cells, [1])
     }
     return {
         label: implied_rate(choose_trace(job, traces), job, read_work(job))
@@ -208,7 +206,7 @@ def test_the_rehearsals_stay_below_the_peak_of_their_devices(pack: str) -> None:
 def test_an_epoch_of_67349_blocks_in_8_minutes_is_refused_with_its_arithmetic() -> None:
     """The figures that this rehearsal once had: sentences were taken for blocks of 2,048 tokens."""
     suite, traces = loaded("gptj-parallel", "rehearsal"), traces_of("gptj-parallel")
-    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run, *_) = trial_runs("execution-1", suite.cells, [1])
     job = job_of(run, suite)
     trace = replace(choose_trace(job, traces), step_seconds=480 / (67_349 / 8))
     rate = implied_rate(trace, job, read_work(job))

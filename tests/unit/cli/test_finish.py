@@ -27,8 +27,7 @@ from traindyno.cli.commands.run_commands import finish, keep_repeats, start_line
 from traindyno.cli.output import OutputFormat
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.cells import Cell
 from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.store.results_bucket import ResultsBucket
 
@@ -89,14 +88,14 @@ def test_an_execution_that_measured_nothing_ends_with_status_3(
     ended_badly: Callable[[Cell], RunResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:
-        finished([ended_badly(cell) for cell in expand_cells(sample_suite())], tmp_path)
+        finished([ended_badly(cell) for cell in sample_suite().cells], tmp_path)
     assert ended.value.exit_code == 3
     assert "no run of 3 was measured" in capsys.readouterr().err
     assert (tmp_path / "execution-1.html").exists()
 
 
 def test_one_measured_run_is_enough_for_status_0(tmp_path: Path) -> None:
-    first, second, third = expand_cells(sample_suite())
+    first, second, third = sample_suite().cells
     failed = [failed_result(cell, 1, Outcome.OUT_OF_MEMORY) for cell in (second, third)]
     finished(
         [completed_result(first, 1, suite=sample_suite()), *failed], tmp_path

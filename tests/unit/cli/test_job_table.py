@@ -14,7 +14,6 @@ from tests.unit.suites import script_document, small_document, unprepared_docume
 from traindyno.cli.display.plan_totals import job_table, jobs_of_plan, seeds_text, totals_table
 from traindyno.core.planning.jobs import NO_OTHER, TOO_LONG
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Suite
@@ -180,7 +179,7 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
 
 def test_a_cell_that_fills_a_job_alone_is_told_apart_from_one_without_another() -> None:
     suite = suite_of("shared")
-    long = {cell.cell_id: past_cell(cell.cell_id, 1800) for cell in expand_cells(suite)}
+    long = {cell.cell_id: past_cell(cell.cell_id, 1800) for cell in suite.cells}
     planned = plan_suite(suite, execution_id="plan", prices={}, quotas={}, histories=long)
     reasons = Counter(job.why_alone for job in jobs_of_plan(suite, planned))
     assert reasons == {TOO_LONG: 2, NO_OTHER: 1}
@@ -252,4 +251,4 @@ def test_a_plan_names_the_seeds_of_the_trials(document: dict[str, Any], expected
     suite = parse_suite(
         {**document, "training": training, "measurement": measurement, "baseline": baseline}
     )
-    assert seeds_text(suite, expand_cells(suite)[0].settings.seed) == expected
+    assert seeds_text(suite, suite.cells[0].settings.seed) == expected

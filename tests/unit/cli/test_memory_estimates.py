@@ -22,7 +22,6 @@ from traindyno.api.memory_estimates import (
 from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.output import Terminal
 from traindyno.core.planning.plan import plan_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Dataset, Model
@@ -156,7 +155,7 @@ def test_the_plan_shows_estimates_and_what_would_fit(tmp_path: Path, python: Pat
 def test_after_the_time_that_is_given_only_what_was_kept_is_known(
     tmp_path: Path, python: Path
 ) -> None:
-    first, second = (cell.settings for cell in expand_cells(suite_of_batch(8)))
+    first, second = (cell.settings for cell in suite_of_batch(8).cells)
     workload = suite_of_batch(8).workload
     with MemoryEstimator(workload, beside=tmp_path, say=silent) as estimator:
         known = estimator.find(first)

@@ -33,7 +33,6 @@ from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, Terminal, print_
 from traindyno.core.documents.problems import visible
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 from traindyno.report.html import render
 from traindyno.store.executions import Judgement
@@ -61,7 +60,7 @@ def hostile_suite() -> Suite:
 
 def hostile_results() -> list[RunResult]:
     suite = hostile_suite()
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     assert HOSTILE in first.label
     failed = failed_result(second, 1, Outcome.USER_CODE_ERROR, HOSTILE)
     measured = [completed_result(first, trial, suite=suite) for trial in (1, 2)]

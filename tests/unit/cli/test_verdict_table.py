@@ -10,7 +10,6 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.step_log.line import evaluation_line
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, InTerminal
@@ -25,7 +24,7 @@ def printed(report: Report, width: int = 220) -> str:
 
 
 def trials(*, recurring_share: float = 0.0) -> list[RunResult]:
-    cell, *_ = expand_cells(sample_suite())
+    cell, *_ = sample_suite().cells
     results = []
     for trial in (1, 2):
         result = completed_result(cell, trial, suite=sample_suite())
@@ -42,7 +41,7 @@ def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() 
 
 
 def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> None:
-    first, second, _ = expand_cells(sample_suite())
+    first, second, _ = sample_suite().cells
     report = report_of(
         [*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)]
     )
@@ -79,7 +78,7 @@ def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> 
             step_seconds=1 + cell.settings.loader_workers / 10 + trial / 500,
             suite=suite,
         )
-        for cell in expand_cells(suite)
+        for cell in suite.cells
         for trial in (1, 2, 3)
     ]
     report = report_of(results, suite)
@@ -104,7 +103,7 @@ def test_an_accuracy_has_its_interval_and_a_target_its_columns() -> None:
             suite=suite,
             after=[evaluation_line(START + 70, 60, {"accuracy": 0.9 + trial / 100})],
         )
-        for cell in expand_cells(suite)
+        for cell in suite.cells
         for trial in (1, 2)
     ]
     text = printed(report_of(results, suite), width=260)

@@ -18,7 +18,6 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run
@@ -167,7 +166,7 @@ def test_a_long_upload_leaves_room_for_a_job_that_trains_beyond_its_limit(upload
 def submit_other(lab: MemoryLab) -> str | None:
     """What the task of another run got; None if its job was started."""
     suite = lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
-    other = trial_runs(EXECUTION, expand_cells(suite), [2])[0]
+    other = trial_runs(EXECUTION, suite.cells, [2])[0]
     return submit_run(
         other, "other", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep
     ).answered

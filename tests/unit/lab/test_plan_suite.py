@@ -21,7 +21,6 @@ from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
 from traindyno.core.planning.plan import Plan
 from traindyno.core.s3_keys import plan_key, suite_key
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.lab.check_quotas import check_quotas
@@ -56,7 +55,7 @@ def test_an_uploaded_script_is_copied_for_the_execution_and_its_jobs_use_the_cop
     take_in(lab, document)
     copy = f"code/{EXECUTION}/script/sourcedir.tar.gz"
     assert lab.objects.contents[copy] == b"the script"
-    (run, *_) = trial_runs(EXECUTION, expand_cells(parse_suite(document)), [1])
+    (run, *_) = trial_runs(EXECUTION, parse_suite(document).cells, [1])
     submit_run(run, "token", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     (request,) = lab.jobs.requests
     assert request["HyperParameters"]["sagemaker_submit_directory"] == f'"s3://results/{copy}"'

@@ -25,7 +25,6 @@ from traindyno.core.s3_keys import (
     tokens_folder,
 )
 from traindyno.core.step_log.line import failure_text
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import (
     TOKENS_MANIFEST,
     DataPreparation,
@@ -69,7 +68,6 @@ def plan(
     objects["s3://bucket/template/chat.jinja"] = template.encode()
     return plan_tokens(
         suite,
-        expand_cells(suite),
         execution_id=execution,
         settings=SETTINGS,
         listing=DataListing(MemoryBuckets(objects)),

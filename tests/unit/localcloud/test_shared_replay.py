@@ -49,7 +49,6 @@ from traindyno.core.jobs.journal_format import (
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Compiler, Search
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
@@ -74,7 +73,7 @@ def make_suite(**limits: Any) -> Suite:
 
 
 def shared_job(suite: Suite) -> Job:
-    runs = trial_runs("execution-1", expand_cells(suite), [1, 2])
+    runs = trial_runs("execution-1", suite.cells, [1, 2])
     return Job(execution_id="execution-1", job_id="j1a2b3c4d-1", runs=runs)
 
 

@@ -31,7 +31,6 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import saved_model_key
 from traindyno.core.search.largest_batch import Probe
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Suite
@@ -57,7 +56,7 @@ def sample_suite() -> Suite:
 
 def report_of(results: Sequence[RunResult], suite: Suite | None = None) -> Report:
     suite = suite or sample_suite()
-    cells = expand_cells(suite)
+    cells = suite.cells
     return Report(
         execution_id="execution-1",
         created_at=1_795_239_720.0,
@@ -72,7 +71,7 @@ def report_of(results: Sequence[RunResult], suite: Suite | None = None) -> Repor
 @pytest.fixture(scope="module")
 def report() -> Report:
     suite = sample_suite()
-    ddp, fsdp, zero1 = expand_cells(suite)
+    ddp, fsdp, zero1 = suite.cells
     results = [
         completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite)
         for trial in (1, 2, 3)
@@ -238,7 +237,7 @@ def test_curves_are_drawn_over_steps_time_and_cost_and_chosen_without_a_script(p
 def long_run(suite: Suite, source: random.Random) -> RunResult:
     """A run with 400 step times that share no digits."""
     result = completed_result(
-        expand_cells(suite)[0],
+        suite.cells[0],
         1,
         step_seconds=source.uniform(0.8, 1.6),
         suite=suite,
@@ -267,7 +266,7 @@ def test_a_report_of_300_runs_stays_below_2_mb_and_one_of_1000_below_5_mb(
     )
     source = random.Random(1)
     samples = [long_run(suite, source) for _ in range(30)]
-    cells = expand_cells(suite)
+    cells = suite.cells
     runs = [make_run(cell, trial) for cell in cells for trial in range(1, trials + 1)]
     results = [replace(source.choice(samples), run=run) for run in runs]
     assert len(results) == cell_count * trials
@@ -285,7 +284,7 @@ def test_simulated_results_are_labelled_wherever_they_are_shown(report: Report) 
 
 def test_a_suite_in_which_nothing_worked_still_has_a_report() -> None:
     suite = sample_suite()
-    cells = expand_cells(suite)
+    cells = suite.cells
     page = render(report_of([failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)], suite))
     structure_of(page)
     assert "No cell was measured" in page
@@ -294,7 +293,7 @@ def test_a_suite_in_which_nothing_worked_still_has_a_report() -> None:
 
 def test_a_crashed_run_shows_no_rate() -> None:
     suite = sample_suite()
-    whole = completed_result(expand_cells(suite)[0], 1, suite=suite)
+    whole = completed_result(suite.cells[0], 1, suite=suite)
     tables = [
         str(draw_runs(report_of([replace(whole, outcome=outcome)], suite)))
         for outcome in (Outcome.COMPLETED, Outcome.USER_CODE_ERROR)
@@ -317,14 +316,14 @@ def test_a_run_is_listed_with_its_seed(
     planned: int | None, shown: int | None, expected: str
 ) -> None:
     suite = sample_suite()
-    whole = completed_result(expand_cells(suite)[0], 1, suite=suite)
+    whole = completed_result(suite.cells[0], 1, suite=suite)
     known = replace(whole, run=replace(whole.run, seed=planned), seed=shown)
     assert expected in str(draw_runs(report_of([known], suite)))
 
 
 def test_a_saved_model_is_named_in_the_sdks_call_for_a_batch() -> None:
     suite = replace(sample_suite(), measurement=Measurement(save_model=True))
-    result = completed_result(expand_cells(suite)[0], 1, suite=suite)
+    result = completed_result(suite.cells[0], 1, suite=suite)
     key = saved_model_key(result.run.execution_id, result.run.run_id, result.attempts[-1].job_name)
     saved, unsaved = (
         str(batch_hint(report_of([result], each))) for each in (suite, sample_suite())
@@ -342,7 +341,7 @@ def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:
     evaluation = evaluation_line(START + 1, 1, {"accuracy": 0.95})
     result = result_from(
         step_log_of([1.0], after=[evaluation], end_reason=TARGET_REACHED),
-        run=make_run(expand_cells(suite)[0]),
+        run=make_run(suite.cells[0]),
         suite=suite,
     )
     page = render(report_of([result], suite))
@@ -386,7 +385,7 @@ def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
 
 def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() -> None:
     suite = sample_suite()
-    ddp, fsdp, _ = expand_cells(suite)
+    ddp, fsdp, _ = suite.cells
     results = [
         completed_result(ddp, trial, step_seconds=1.0 + trial / 100, suite=suite)
         for trial in (1, 2)
@@ -415,7 +414,7 @@ def test_the_cells_show_iterations_price_and_billed_time() -> None:
     seconds.
     """
     suite = sample_suite()
-    cell = expand_cells(suite)[0]
+    cell = suite.cells[0]
     report = report_of(
         [completed_result(cell, trial, step_seconds=0.5, suite=suite) for trial in (1, 2)], suite
     )
@@ -461,7 +460,7 @@ def test_a_long_run_that_confirms_a_leader_has_its_name(report: Report) -> None:
 
 def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     suite = sample_suite()
-    ddp, *_ = expand_cells(suite)
+    ddp, *_ = suite.cells
     result = completed_result(ddp, 1, suite=suite)
     unsteady = remeasured(result, is_reached=False, reason="step times drift: by +3.0%")
     page = render(report_of([unsteady, completed_result(ddp, 2, suite=suite)], suite))
@@ -547,7 +546,7 @@ def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(
 def test_runs_that_shared_a_job_are_lines_with_parts_of_its_bill() -> None:
     suite = sample_suite()
     results = []
-    for place, cell in zip((3, 1, 2), expand_cells(suite), strict=True):
+    for place, cell in zip((3, 1, 2), suite.cells, strict=True):
         share = RunShare(
             own_seconds=100.0 * place, start_seconds=65.0, end_seconds=5.0, place=place, runs=3
         )

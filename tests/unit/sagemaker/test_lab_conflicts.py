@@ -7,7 +7,6 @@ import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import script_document, small_document, small_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.images import find_conflicts
@@ -19,7 +18,7 @@ NO_NETWORK = "this lab's containers have no network. Expected"
 
 
 def conflicts(suite: Suite, settings: JobSettings = SETTINGS, **jobs: Any) -> list[str]:
-    return [*find_conflicts(suite, expand_cells(suite), replace(settings, jobs=LabJobs(**jobs)))]
+    return [*find_conflicts(suite, replace(settings, jobs=LabJobs(**jobs)))]
 
 
 def suite_with(**workload: Any) -> Suite:

@@ -14,7 +14,6 @@ import pytest
 
 from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.request import build_training_job_request
 
@@ -76,7 +75,7 @@ def our_requests(pack: str) -> tuple[dict[str, Any], ...]:
             source="s3://results/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
         ),
     )
-    runs = trial_runs("execution-1", expand_cells(suite), [1])
+    runs = trial_runs("execution-1", suite.cells, [1])
     return tuple(
         build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs
     )

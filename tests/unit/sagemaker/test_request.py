@@ -16,7 +16,6 @@ from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.instances.instance_types import efa_environment, instance_types
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.suite import Suite
@@ -44,7 +43,7 @@ MODEL = SERVICE.shape_for("CreateTrainingJobRequest")
 def first_request(suite: Suite, **jobs: Any) -> dict[str, Any]:
     """``jobs``: fields of LabJobs."""
     return build_training_job_request(
-        trial_runs("execution-1", expand_cells(suite), [1])[0],
+        trial_runs("execution-1", suite.cells, [1])[0],
         suite,
         attempt=1,
         settings=replace(SETTINGS, jobs=LabJobs(**jobs)),
@@ -384,7 +383,7 @@ def test_code_that_was_not_staged_is_named() -> None:
 
 def test_a_job_name_is_the_same_for_a_repeated_call_and_new_for_the_next_attempt() -> None:
     suite = small_suite(name="a-very-long-suite-name-that-must-be-cut")
-    run = trial_runs("execution-1", expand_cells(suite), [12])[0]
+    run = trial_runs("execution-1", suite.cells, [12])[0]
     first = attempt_job_name(run, suite.name, attempt=1, lab="traindyno")
     # sha1("execution-1") begins 6ea0ec8c... ; the suite's first 15 characters are "a-very-long-sui"
     assert first == attempt_job_name(run, suite.name, attempt=1, lab="traindyno")
@@ -402,7 +401,7 @@ def test_no_labs_jobs_begin_as_another_labs_do() -> None:
     # the longest: lab of 18 and suite name of 15 characters, trial and attempt of up to three
     # digits each
     suite = small_suite(name="a-very-long-suite-name")
-    run = trial_runs("execution-1", expand_cells(suite), [999])[0]
+    run = trial_runs("execution-1", suite.cells, [999])[0]
     name = attempt_job_name(run, suite.name, attempt=999, lab="l" * 18)
     assert re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", name)
 
@@ -480,7 +479,7 @@ def test_a_job_has_as_many_variables_as_the_service_takes(name: str) -> None:
     suite = check(most)
     with pytest.raises(SuiteInvalid, match=f"got {most + 1} names"):
         check(most + 1)
-    runs = with_seeds(suite, trial_runs("execution-1", expand_cells(suite), range(1, 2)))
+    runs = with_seeds(suite, trial_runs("execution-1", suite.cells, range(1, 2)))
     requests = [
         build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs
     ]

@@ -12,7 +12,6 @@ import pytest
 from tests.unit.sagemaker.test_request import SETTINGS, first_request
 from tests.unit.suites import script_document
 from traindyno.core.jobs.job import Job
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
@@ -228,7 +227,7 @@ def test_a_shared_job_is_the_sdks_own_for_a_script_without_a_launcher(sdk_sessio
     suite = parse_suite(
         script_document(workload=workload, training={"instance_count": 2}, matrix=matrix)
     )
-    runs = trial_runs("execution-1", expand_cells(suite), [1])
+    runs = trial_runs("execution-1", suite.cells, [1])
     job = Job(execution_id="execution-1", job_id="j1a2b3c4d-1", runs=runs)
     ours = build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)
     parents = replace(

@@ -16,7 +16,6 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.run_attempts import MOST_ATTEMPTS
 from traindyno.core.lab_names import LAB_NAME
 from traindyno.core.planning.jobs import share_jobs, why_alone
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.suite.goal import Goal
@@ -58,7 +57,7 @@ SUITES = {
 
 def shared_job(suite: Suite) -> Job:
     """The runs read tokens of two kinds in turn."""
-    runs = with_seeds(suite, trial_runs("execution-1", expand_cells(suite), [1, 2]))
+    runs = with_seeds(suite, trial_runs("execution-1", suite.cells, [1, 2]))
     made = [Tokens(key=key, s3_uri=f"s3://results/prepared/{key}/") for key in ("a", "b")]
     with_tokens = tuple(replace(run, tokens=made[number % 2]) for number, run in enumerate(runs))
     return Job(execution_id="execution-1", job_id=JOB_ID, runs=with_tokens)
@@ -176,7 +175,7 @@ def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward
     )
     goal = Goal(kind=GoalKind(kind), accuracy=0.8 if kind == "cheapest-to" else None)
     suite = replace(suite, search=Search.RACE, goal=goal)
-    jobs = share_jobs(with_seeds(suite, trial_runs("execution-1", expand_cells(suite), [1])), suite)
+    jobs = share_jobs(with_seeds(suite, trial_runs("execution-1", suite.cells, [1])), suite)
     assert len(jobs) == 2
     for job in jobs:
         told = job_document(job, suite, SETTINGS)
@@ -197,7 +196,7 @@ def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward
                 == same["hyperparameters"]["trial_seed"] + trial - 1
             )
             assert each["channels"] == same["channels"]
-    later = make_runs("execution-1", [(cell, 2) for cell in expand_cells(suite)], round_number=2)
+    later = make_runs("execution-1", [(cell, 2) for cell in suite.cells], round_number=2)
     assert all(
         "again" not in job_document(job, suite, SETTINGS) for job in share_jobs(later, suite)
     )
@@ -233,7 +232,7 @@ def test_what_the_planner_lets_share_a_job_has_a_document(name: str) -> None:
         }
         suite = parse_suite(script_document(**given))
         may_share = is_counted or strategy == "single"
-        assert {why_alone(cell, suite) is None for cell in expand_cells(suite)} == {may_share}
+        assert {why_alone(cell, suite) is None for cell in suite.cells} == {may_share}
         if may_share:
             assert job_document(shared_job(suite), suite, SETTINGS)["instance_type"] == name
 
@@ -270,7 +269,7 @@ def test_planner_and_request_agree_on_what_sagemaker_starts(
             measurement={"jobs": "shared"},
         )
     )
-    cell, instance_type = expand_cells(suite)[0], instance_types()["ml.g5.12xlarge"]
+    cell, instance_type = suite.cells[0], instance_types()["ml.g5.12xlarge"]
     uri = select_image_uri(cell.settings, suite.workload, SETTINGS)
     launcher = select_launcher(cell.settings, instance_type, uri, {})
     assert (why_alone(cell, suite) is None) is (launcher in (Launcher.PROCESS, Launcher.TORCHRUN))
@@ -295,7 +294,7 @@ def test_the_planner_makes_no_job_with_more_channels_than_sagemaker_gives(
         suite = small_suite(
             workload=workload, matrix=matrix, baseline={}, measurement={"jobs": "shared"}
         )
-        for job in share_jobs(trial_runs("e", expand_cells(suite), [1]), suite):
+        for job in share_jobs(trial_runs("e", suite.cells, [1]), suite):
             sizes.add(len(job.runs))
             if job.is_shared:
                 prepared = replace(job, runs=tuple(as_prepared(run, suite) for run in job.runs))

@@ -12,7 +12,6 @@ import pytest
 from tests.unit.lab_in_memory import SETTINGS
 from tests.unit.suites import small_document, small_suite
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, needed_tokens, preparation_seconds
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Tokens
@@ -32,7 +31,7 @@ def request(*, tokens: Tokens | None, **workload: Any) -> dict[str, Any]:
         "tokenizer": None,
     }
     suite = small_suite(workload={**changed, "hub_token_secret": SECRET, **workload})
-    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run, *_) = trial_runs("execution-1", suite.cells, [1])
     run = replace(run, tokens=tokens, model_s3_uri=COPY)
     return build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
 
@@ -86,11 +85,9 @@ def test_a_tokenizer_in_s3_has_a_channel_beside_the_copy() -> None:
 def test_no_run_of_a_modern_suite_loads_its_model_from_the_hub(pack: str) -> None:
     suite = load_suite(SUITES / pack / "modern.yaml").suite
     hub_id = str(suite.workload.model and suite.workload.model.path)
-    assert [each.stages_model for each in needed_tokens(suite, expand_cells(suite))].count(
-        True
-    ) == 1
+    assert [each.stages_model for each in needed_tokens(suite)].count(True) == 1
     settings = replace(SETTINGS, images={"gpu": "me/lab:1", "neuron": "me/lab-neuron:1"})
-    for run in trial_runs("execution-1", expand_cells(suite), [1]):
+    for run in trial_runs("execution-1", suite.cells, [1]):
         job = build_training_job_request(
             replace(run, tokens=TOKENS, model_s3_uri=COPY), suite, attempt=1, settings=settings
         )
@@ -112,6 +109,6 @@ def test_the_job_that_copies_gptj_has_room_and_time_for_its_weights() -> None:
 
 def test_albert_reads_as_many_sequences_as_its_examples_say() -> None:
     suite = load_suite(SUITES / "albert-scaling" / "modern.yaml").suite
-    tokens, copy = needed_tokens(suite, expand_cells(suite))
+    tokens, copy = needed_tokens(suite)
     assert (tokens.sequences or suite.workload.examples, copy.stages_model) == (640_000, True)
     assert preparation_seconds(suite) == 7200

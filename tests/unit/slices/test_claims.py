@@ -16,9 +16,8 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.cli.main import commands
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import evaluation_line
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.slices.claims.client import summary_lines
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
@@ -30,7 +29,7 @@ SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP), "instance_count": (1, 2)},
     training={"instance": "ml.p4d.24xlarge"},
 )
-CELLS = expand_cells(SUITE)
+CELLS = SUITE.cells
 
 
 def cell_of(strategy: Strategy, instance_count: int = 1) -> Cell:
@@ -244,7 +243,7 @@ def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: s
     not measured.
     """
     suite = load_suite(SUITES / pack / "original.yaml").suite
-    cells = expand_cells(suite)
+    cells = suite.cells
     claims = parse_claims(suite.claims or {})
     assert [claim.claim_id for claim in claims.claims if not claim.sentence] == []
     # a run without results, so that its cell is known and nothing is measured

@@ -30,7 +30,6 @@ from traindyno.core.planning.memory import MemoryFinding, finding_of, usable_mem
 from traindyno.core.planning.model_shape import ModelShape
 from traindyno.core.planning.peak_lines import PeakLines, ProcessPeak
 from traindyno.core.s3_keys import report_html_key
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Precision, Strategy
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import Settings
@@ -204,7 +203,7 @@ def test_what_nothing_was_measured_of_has_no_time(settings: Settings) -> None:
     assert (found.seconds, found.usd, found.evidence) == (None, None, "no basis")
 
 
-EAGER, COMPILED = expand_cells(unprepared_suite())
+EAGER, COMPILED = unprepared_suite().cells
 
 
 def rounded(mean: float) -> dict[str, float]:

@@ -17,7 +17,6 @@ from tests.unit.test_ledger import plain, post_text
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.plan import loader_notes
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.report.html import render
 from traindyno.slices.claims import lab as claims
@@ -64,7 +63,7 @@ def has_settings(name: str, **expected: object) -> Callable[[str], bool]:
     """A cell of the suite with these settings."""
 
     def is_cell(pack: str) -> bool:
-        cells = expand_cells(load_suite(SUITES / pack / f"{name}.yaml").suite)
+        cells = load_suite(SUITES / pack / f"{name}.yaml").suite.cells
         return any(
             all(getattr(cell.settings, field) == value for field, value in expected.items())
             for cell in cells
@@ -75,7 +74,7 @@ def has_settings(name: str, **expected: object) -> Callable[[str], bool]:
 
 def notes_loader_workers(pack: str) -> bool:
     suite = load_suite(SUITES / pack / "original.yaml").suite
-    notes = " ".join(loader_notes(expand_cells(suite)))
+    notes = " ".join(loader_notes(suite.cells))
     return "12 loader workers in each of its 8 processes" in notes
 
 

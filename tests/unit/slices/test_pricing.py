@@ -23,7 +23,6 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.statistics.hosts import HostClass, HostPriors, HostSpread
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
@@ -47,7 +46,7 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
     ``spread``.
     """
     results = []
-    for cell in expand_cells(suite):
+    for cell in suite.cells:
         name = cell.settings.instance
         for trial, factor in enumerate((1 - spread, 1.0, 1 + spread), start=1):
             seconds = SECONDS[name] * factor
@@ -67,7 +66,7 @@ def measured(suite: Suite, spread: float = 0.001) -> list[RunResult]:
 def record_of(
     suite: Suite, results: Sequence[RunResult], priors: HostPriors | None = None
 ) -> ExecutionRecord:
-    cells = expand_cells(suite)
+    cells = suite.cells
     return ExecutionRecord(
         execution_id="e", suite=suite, cells=cells, results=tuple(results), host_priors=priors
     )
@@ -87,7 +86,7 @@ def price(instance: str, usd: str) -> dict[str, Price]:
 def test_the_published_answer_holds_at_the_published_prices() -> None:
     suite = suite_of()
     repriced = reprice(record_of(suite, measured(suite)), {})
-    p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
+    p4d, trn1 = (cell.cell_id for cell in suite.cells)
     assert repriced.verdict.recommended == trn1
     assert not repriced.is_flipped
     # the P4d price at which both cost the same: 24.725 x 6033 / 6553 = 22.7630
@@ -143,7 +142,7 @@ def options_of(suite: Suite, results: list[RunResult]) -> dict[str, PricedOption
 def test_spot_prices_say_where_they_flip_the_verdict() -> None:
     """Trainium's $41.43 beat $68.61 on demand. P4d at 60 % off costs $27.44."""
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
-    p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
+    p4d, trn1 = (cell.cell_id for cell in suite.cells)
     found = options_of(suite, measured(suite))
     assert list(found) == ["on demand, us-west-2", "spot, us-west-2"]
     demand, spot = found.values()
@@ -166,7 +165,7 @@ def test_other_prices_are_judged_with_the_verdicts_own_host_priors() -> None:
     suite = suite_of(
         spot={name: SpotTerms(discount=0.0, interruptions_per_hour=0) for name in (P4D, TRN1)}
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = [
         on_host(
             completed_result(cell, trial, step_seconds=seconds * (1 + trial / 10_000), suite=suite),
@@ -203,7 +202,7 @@ def test_an_observed_discount_counts_first_and_a_given_rate_as_much_as_one_hour(
 
 def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time() -> None:
     suite = suite_of()
-    p4d, _ = (cell.cell_id for cell in expand_cells(suite))
+    p4d, _ = (cell.cell_id for cell in suite.cells)
     plain = measured(suite)
     paid = [
         on_spot(each, billed=0.3) if each.run.cell.settings.instance == P4D else each
@@ -231,12 +230,8 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     suite = make_suite(
         matrix={"instance": (P4D, TRN1)}, examples=288_000, pricing=Pricing(spot={P4D: terms})
     )
-    p4d, trn1 = (cell.cell_id for cell in expand_cells(suite))
-    plain = [
-        completed_result(cell, trial, suite=suite)
-        for cell in expand_cells(suite)
-        for trial in (1, 2)
-    ]
+    p4d, trn1 = (cell.cell_id for cell in suite.cells)
+    plain = [completed_result(cell, trial, suite=suite) for cell in suite.cells for trial in (1, 2)]
     results = [replace(result, checkpoint_every_steps=3600) for result in plain]
     spot, demand = spot_of(suite, results), options_of(suite, results)["on demand, us-west-2"]
     # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) /
@@ -270,7 +265,7 @@ def test_a_faster_cell_may_lose_on_spot_where_its_type_is_interrupted_more_often
         examples=288_000,
         pricing=Pricing(spot=terms),
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = [
         completed_result(cell, trial, step_seconds=seconds * (1 + trial / 1000), suite=suite)
         for cell, seconds in zip(cells, (1.0, 1.2), strict=True)
@@ -285,7 +280,7 @@ def test_the_time_to_a_target_is_longer_with_interruptions() -> None:
     """92 % is reached after 70 s of training."""
     terms = SpotTerms(discount=0.5, interruptions_per_hour=20)
     suite = replace(evaluated_suite(FASTEST_TO), pricing=Pricing(spot={"ml.p4d.24xlarge": terms}))
-    cell = expand_cells(suite)[0]
+    cell = suite.cells[0]
     spot = spot_of(suite, [evaluated(cell, trial, suite) for trial in (1, 2)])
     # (exp(20 x 70 / 3600) - 1) / (20 x 70 / 3600), on 70 s: without a checkpoint, the start is
     # repeated with the rest
@@ -304,7 +299,7 @@ def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> 
     hours = 1000 / first.measured.throughput.steps_per_second / 3600
     assert checkpoint_seconds(first) == pytest.approx(hours * 3600)
     assert checkpoint_seconds(measured(plain)[0]) is None
-    p4d, _ = (cell.cell_id for cell in expand_cells(suite))
+    p4d, _ = (cell.cell_id for cell in suite.cells)
     without, with_them = (
         options_of(each, measured(each))["spot, us-west-2"].usd[p4d] for each in (plain, suite)
     )
@@ -357,9 +352,9 @@ def test_a_job_of_less_than_a_billed_second_has_a_price_on_demand_and_none_on_sp
                 replace(result.attempts[0], training_seconds=0.7, phase_seconds={"training": 0.7}),
             ),
         )
-        for cell in expand_cells(suite)
+        for cell in suite.cells
         for result in (completed_result(cell, trial, suite=suite) for trial in (1, 2))
     ]
     demand, spot = options_of(suite, results).values()
-    assert set(demand.usd) == {cell.cell_id for cell in expand_cells(suite)}
+    assert set(demand.usd) == {cell.cell_id for cell in suite.cells}
     assert spot.usd == {}

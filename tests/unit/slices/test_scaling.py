@@ -18,11 +18,11 @@ from tests.unit.run_samples import completed_result, make_cell, make_suite
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.arguments import arguments_of, number_of
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Compiler, GoalKind, Strategy, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.report.charts.line_chart import Point
 from traindyno.report.html import render
@@ -249,7 +249,7 @@ def results_of(suite: Suite) -> list[RunResult]:
             samples=128 * cell.settings.instance_count,
             suite=suite,
         )
-        for cell in expand_cells(suite)
+        for cell in suite.cells
         for trial in (1, 2)
     ]
 
@@ -299,7 +299,7 @@ def test_a_cell_has_the_same_figures_in_the_table_of_cells_and_in_that_of_scalin
         completed_result(
             cell, trial, step_seconds=seconds[cell.settings.instance_count][trial - 1], suite=suite
         )
-        for cell in expand_cells(suite)
+        for cell in suite.cells
         for trial in (1, 2, 3)
     ]
     page = page_of(suite, results)

@@ -23,7 +23,6 @@ from tests.unit.suites import script_document
 from traindyno import Decisions, JobNotImportable, SdkJobRefused, Suite, from_estimator
 from traindyno.api.executions import winning_request
 from traindyno.api.lab_target import LabTarget
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite as CheckedSuite
@@ -123,7 +122,7 @@ def test_a_matrix_beside_an_estimator_is_a_suite_that_plan_reads() -> None:
         inputs=case_of("p4d-batch-8").channels,
         decisions=DECISIONS,
     )
-    cells = expand_cells(suite.suite)
+    cells = suite.suite.cells
     assert [cell.settings.instance for cell in cells] == ["ml.p4d.24xlarge", "ml.g5.48xlarge"]
     assert base_request(suite.suite)["ResourceConfig"]["InstanceType"] == "ml.p4d.24xlarge"
 
@@ -152,7 +151,7 @@ def spot_request() -> dict[str, Any]:
 
 
 def trial_runs_of(suite: CheckedSuite) -> Iterator[Any]:
-    yield from trial_runs("execution-1", expand_cells(suite), [1])
+    yield from trial_runs("execution-1", suite.cells, [1])
 
 
 REQUESTS = {
@@ -218,7 +217,7 @@ def test_the_winning_request_is_that_of_the_cell_in_a_job_of_its_own() -> None:
     suite = parse_suite(script_document())
     results = [
         completed_result(cell, trial, step_seconds=1 + index + trial / 100, suite=suite)
-        for index, cell in enumerate(expand_cells(suite))
+        for index, cell in enumerate(suite.cells)
         for trial in (1, 2, 3)
     ]
     report = report_of(results, suite)

@@ -19,7 +19,6 @@ from traindyno.core.measurement.run_result import parse_run_result, run_result_d
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.settings import Settings
 from traindyno.core.verdict.summarise import summarise
 from traindyno.core.verdict.verdict import parse_verdict, verdict_document
@@ -305,7 +304,7 @@ def test_a_log_with_probes_becomes_a_row_of_the_report(facts: dict[str, Any]) ->
     suite = make_suite(
         training={"batch_size_per_device": 8}, matrix={"instance": ("ml.g5.2xlarge",)}
     )
-    (cell,) = expand_cells(suite)
+    (cell,) = suite.cells
     seconds = {line.WHOLE_STEP: 0.1, line.HELD_BATCHES: 0.06, line.NO_OPTIMIZER: 0.05}
     probes = [probe_line(name, [each] * 10) for name, each in seconds.items()]
     log = log_lines(

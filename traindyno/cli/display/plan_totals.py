@@ -52,7 +52,7 @@ def jobs_of_plan(suite: Suite, planned: Plan) -> list[PlannedJob]:
     if suite.measurement.jobs is Jobs.SEPARATE:
         return []
     histories = {history.cell_id: history for history in planned.history}
-    return planned_jobs(suite, planned.cells, planned.execution_id, histories)
+    return planned_jobs(suite, planned.execution_id, histories)
 
 
 def job_table(suite: Suite, planned: Plan) -> Table:

@@ -16,7 +16,7 @@ from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
 from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
-from traindyno.core.suite.cells import baseline_cell
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.job_limits_check import (
     MODEL_PARALLEL_PARAMETERS,
     SDK_PREFIX,
@@ -25,7 +25,7 @@ from traindyno.core.suite.checks.job_limits_check import (
 from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.preparation import is_packed, needs_preparation
 from traindyno.core.suite.runs import round_of, run_id_of, values_in_cells, with_seeds
-from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import suite_converter
 
 # Their documents fit into one row, and into one state, which holds 256 KiB with the job's end.
@@ -160,7 +160,7 @@ def _in_order(runs: Sequence[Run], suite: Suite) -> list[Run]:
     trial = min((run.trial - 1) % suite.measurement.trials + 1 for run in runs)
     pair = (trial + 1) // 2
     first_id = (
-        baseline_cell(suite).cell_id
+        suite.baseline_cell.cell_id
         if suite.search.is_race and suite.baseline and pair == 1
         else None
     )

@@ -49,10 +49,10 @@ from traindyno.core.planning.refusals import (
 )
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.processes import Degrees, degrees_of, neighbour_count, world_size
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 
 STORED_PLAN = Format(name="stored plan", version=1)
 # A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.
@@ -109,12 +109,11 @@ def plan_suite(
 
     A missing entry is unknown. If ``tokens`` is None, all token sets count as not ready.
     """
-    cells = expand_cells(suite)
     lanes = split_lanes(
-        chain.from_iterable(most_rounds(suite, cells, execution_id, histories)), suite.purchase
+        chain.from_iterable(most_rounds(suite, execution_id, histories)), suite.purchase
     )
     typical = split_lanes(
-        chain.from_iterable(typical_rounds(suite, cells, execution_id, histories)), suite.purchase
+        chain.from_iterable(typical_rounds(suite, execution_id, histories)), suite.purchase
     )
     concurrency = plan_concurrency(suite, lanes, quotas)
     plan_one = partial(
@@ -123,7 +122,7 @@ def plan_suite(
     lane_plans = tuple(
         plan_one(lane, expected.rounds) for lane, expected in zip(lanes, typical, strict=True)
     )
-    preparation = plan_preparation(suite, cells, prices=prices, quotas=quotas, tokens=tokens)
+    preparation = plan_preparation(suite, prices=prices, quotas=quotas, tokens=tokens)
     parts = _parts(lane_plans, preparation)
     attempts = [max(most_attempts(job, suite) for job in lane.jobs) for lane in lanes]
     waves = [
@@ -142,7 +141,7 @@ def plan_suite(
     preparing_hours = _preparation_hours(preparation, limits.max_pending_seconds)
     return Plan(
         execution_id=execution_id,
-        cells=cells,
+        cells=suite.cells,
         run_count=sum(lane.run_count for lane in lane_plans),
         lanes=lane_plans,
         lanes_at_once=concurrency.lanes,
@@ -156,22 +155,22 @@ def plan_suite(
             *refuse_hours(
                 "one job", limits.max_job_seconds, limits, shorten="limits.max_job_seconds"
             ),
-            *refuse_searches(suite, cells),
-            *refuse_arguments(suite, cells),
+            *refuse_searches(suite),
+            *refuse_arguments(suite),
             *refuse_quotas(suite, lanes, quotas),
             *refuse_preparation(suite, preparation, quotas),
-            *too_large(cells, memory),
+            *too_large(suite.cells, memory),
         ),
         notes=(
             *write_notes(suite, lane_plans, quotas),
-            *loader_notes(cells),
-            *composition_notes(cells),
+            *loader_notes(suite.cells),
+            *composition_notes(suite.cells),
         ),
         expected=expect_all(
             [lane.expected for lane in lane_plans],
             hours=_hours(known, concurrency.lanes) if len(known) == len(lane_plans) else None,
         ),
-        history=tuple(histories[cell.cell_id] for cell in cells if cell.cell_id in histories),
+        history=tuple(histories[cell.cell_id] for cell in suite.cells if cell.cell_id in histories),
         memory=tuple(memory),
     )
 

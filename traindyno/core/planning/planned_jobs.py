@@ -17,8 +17,9 @@ from traindyno.core.planning.jobs import (
 )
 from traindyno.core.search.race import MOST_CONTENDERS
 from traindyno.core.search.run_scatter import run_scatter
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import make_runs, trial_runs
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 
 #: In a race of published surfaces the median is one, of one group; a second one is for the margin.
 TYPICAL_CONTENDERS = 2
@@ -26,21 +27,19 @@ TYPICAL_CONTENDERS = 2
 Rounds = tuple[tuple[Job, ...], ...]
 
 
-def most_rounds(
-    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
-) -> Rounds:
+def most_rounds(suite: Suite, execution_id: str, histories: Histories) -> Rounds:
     """Without results that are lost."""
     groups: dict[object, list[Cell]] = {}
-    for cell in cells:
+    for cell in suite.cells:
         groups.setdefault(group_key(cell, suite), []).append(cell)
     leaders = [cell for group in groups.values() for cell in group[:TYPICAL_CONTENDERS]]
     confirming = _confirming(suite, leaders, execution_id, histories)
     if not suite.search.is_race:
         return (
-            share_jobs(trial_runs(execution_id, cells, _trials(suite)), suite, histories),
+            share_jobs(trial_runs(execution_id, suite.cells, _trials(suite)), suite, histories),
             *confirming,
         )
-    first = _first(suite, cells, execution_id, histories)
+    first = _first(suite, execution_id, histories)
     again = [run.cell for job in first for run in job.runs[:MOST_CONTENDERS]]
     return (
         first,
@@ -49,15 +48,13 @@ def most_rounds(
     )
 
 
-def typical_rounds(
-    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
-) -> Rounds:
+def typical_rounds(suite: Suite, execution_id: str, histories: Histories) -> Rounds:
     """Rounds of a race in which the leaders of its largest group run again once: in its first job
     if that may run cells again, or else in a further one.
     """
     if not suite.search.is_race:
-        return most_rounds(suite, cells, execution_id, histories)
-    first = _first(suite, cells, execution_id, histories)
+        return most_rounds(suite, execution_id, histories)
+    first = _first(suite, execution_id, histories)
     groups: dict[object, list[Cell]] = {}
     for run in chain.from_iterable(job.runs for job in first):
         groups.setdefault(group_key(run.cell, suite), []).append(run.cell)
@@ -96,10 +93,8 @@ def _confirming(
     return (share_jobs([replace(run, confirming_steps=1) for run in runs], suite, histories),)
 
 
-def _first(
-    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
-) -> tuple[Job, ...]:
-    return share_jobs(trial_runs(execution_id, cells, [1]), suite, histories)
+def _first(suite: Suite, execution_id: str, histories: Histories) -> tuple[Job, ...]:
+    return share_jobs(trial_runs(execution_id, suite.cells, [1]), suite, histories)
 
 
 def _passes(first: Sequence[Job]) -> int:
@@ -150,31 +145,26 @@ class PlannedJob:
     runs: int = 1
 
 
-def planned_jobs(
-    suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories
-) -> list[PlannedJob]:
+def planned_jobs(suite: Suite, execution_id: str, histories: Histories) -> list[PlannedJob]:
     """The jobs of the first trial.
 
     Those of other trials carry the same cells, unless these need several jobs: they are then drawn
     again. Long runs that confirm are no part of them.
     """
-    first, *further = most_rounds(suite, cells, execution_id, histories)
+    first, *further = most_rounds(suite, execution_id, histories)
     further = further[:-1] if suite.measurement.confirm else further
     if not suite.search.is_race:
         first = tuple(job for job in first if job.trial == 1)
-        return [_planned(job, suite, cells, count=suite.measurement.trials) for job in first]
+        return [_planned(job, suite, count=suite.measurement.trials) for job in first]
     again = [
-        _planned(job, suite, cells, count=len(further), is_further=True)
-        for job in (further or [()])[0]
+        _planned(job, suite, count=len(further), is_further=True) for job in (further or [()])[0]
     ]
-    return [*(_planned(job, suite, cells, count=1) for job in first), *again]
+    return [*(_planned(job, suite, count=1) for job in first), *again]
 
 
-def _planned(
-    job: Job, suite: Suite, cells: Sequence[Cell], *, count: int, is_further: bool = False
-) -> PlannedJob:
+def _planned(job: Job, suite: Suite, *, count: int, is_further: bool = False) -> PlannedJob:
     own = job.runs[0].cell
-    can_share = (cell for cell in cells if why_alone(cell, suite) is None)
+    can_share = (cell for cell in suite.cells if why_alone(cell, suite) is None)
     alike = [cell for cell in can_share if group_key(cell, suite) == group_key(own, suite)]
     otherwise = TOO_LONG if len(alike) > 1 and not is_further else NO_OTHER
     cell_ids = tuple(dict.fromkeys(run.cell.cell_id for run in job.runs))

@@ -2,7 +2,7 @@
 the model.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 
@@ -31,7 +31,7 @@ from traindyno.core.suite.preparation import (
     preparation_instance,
     preparation_seconds,
 )
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,6 @@ class PreparationPlan:
 
 def plan_preparation(
     suite: Suite,
-    cells: Sequence[Cell],
     *,
     prices: PriceList,
     quotas: QuotaReadings,
@@ -76,10 +75,10 @@ def plan_preparation(
 
     If ``tokens`` is None, everything that the cells need counts as not ready.
     """
-    wanted = needed_tokens(suite, cells) if tokens is None else tuple(tokens)
+    wanted = needed_tokens(suite) if tokens is None else tuple(tokens)
     if not wanted:
         return None
-    instance = preparation_instance(suite, cells)
+    instance = preparation_instance(suite)
     count = sum(not each.is_ready for each in wanted)
     price = prices.get(instance)
     once = (
@@ -116,12 +115,11 @@ def due_preparations(
     )
 
 
-def planned_instances(suite: Suite, cells: Iterable[Cell]) -> tuple[str, ...]:
+def planned_instances(suite: Suite) -> tuple[str, ...]:
     """Every instance type whose price the plan needs, each once."""
-    listed = list(cells)
-    types = [cell.settings.instance for cell in listed]
-    if needed_tokens(suite, listed):
-        types.append(preparation_instance(suite, listed))
+    types = [cell.settings.instance for cell in suite.cells]
+    if needed_tokens(suite):
+        types.append(preparation_instance(suite))
     return tuple(dict.fromkeys(types))
 
 

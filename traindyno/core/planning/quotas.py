@@ -19,7 +19,7 @@ from traindyno.core.errors import DocumentInvalid, Problem
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type, instance_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import needed_tokens, preparation_instance
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 
 SERVICE_CODE = "sagemaker"
 SHAPE = "region and quotas"
@@ -113,16 +113,15 @@ def run_time_quota() -> Quota:
     return _account_quota("Longest run time for a training job")
 
 
-def needed_quotas(suite: Suite, cells: Iterable[Cell]) -> tuple[Quota, ...]:
+def needed_quotas(suite: Suite) -> tuple[Quota, ...]:
     """The quotas to read before the suite can be planned; none for this machine's own types."""
-    listed = tuple(cells)
-    types = dict.fromkeys(cell.settings.instance for cell in listed)
+    types = dict.fromkeys(cell.settings.instance for cell in suite.cells)
     remote = [name for name in types if not is_host_shared(name)]
     quotas = [instance_quota(name, suite.purchase) for name in remote]
     if remote:
         quotas += [job_size_quota(suite.purchase), account_quota(suite.purchase), run_time_quota()]
-    preparing = preparation_instance(suite, listed)
-    if needed_tokens(suite, listed) and not is_host_shared(preparing):
+    preparing = preparation_instance(suite)
+    if needed_tokens(suite) and not is_host_shared(preparing):
         quotas += [instance_quota(preparing, Purchase.ON_DEMAND), account_quota(Purchase.ON_DEMAND)]
     return tuple(dict.fromkeys(quotas))
 

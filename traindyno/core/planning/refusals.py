@@ -25,7 +25,7 @@ from traindyno.core.planning.quotas import (
     run_time_quota,
 )
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.suite import Cell, Limits, Suite
+from traindyno.core.suite.suite import Limits, Suite
 
 
 def refuse_prices(suite: Suite, lanes: Sequence[Lane], prices: PriceList) -> Iterator[str]:
@@ -74,9 +74,9 @@ def refuse_hours(what: str, seconds: int, limits: Limits, *, shorten: str) -> It
         )
 
 
-def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
+def refuse_searches(suite: Suite) -> Iterator[str]:
     """The parent of a shared job probes batches: a run that can have none is refused."""
-    for cell in cells:
+    for cell in suite.cells:
         reason = why_alone(cell, suite) if cell.settings.batch_search else None
         if reason is not None:
             yield (
@@ -85,10 +85,10 @@ def refuse_searches(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
             )
 
 
-def refuse_arguments(suite: Suite, cells: Sequence[Cell]) -> Iterator[str]:
+def refuse_arguments(suite: Suite) -> Iterator[str]:
     """Of scripts that SageMaker's training toolkit starts: its version may use a shell."""
     refused: dict[str, None] = {}
-    for cell in cells:
+    for cell in suite.cells:
         words = [*words_for_shells(cell, suite)]
         reason = why_alone(cell, suite) if words else None
         for name, word, read in words if reason else ():

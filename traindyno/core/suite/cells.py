@@ -5,12 +5,13 @@ what varies.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from functools import cache
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
+from traindyno.core.documents.plain import plain
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.settings import (
@@ -20,8 +21,6 @@ from traindyno.core.suite.settings import (
     Settings,
     has_effect,
 )
-from traindyno.core.suite.suite import Cell, Suite
-from traindyno.core.suite.suite_file import suite_converter
 
 SEPARATOR = " · "
 LONGEST_LABEL = 160
@@ -58,6 +57,34 @@ FIRST_SETTINGS = {
 }
 Point = Mapping[str, Any]
 Excluded = Mapping[tuple[str, ...], Set[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One configuration.
+
+    ``cell_id`` is 8 hexadecimal digits of its content; ``label`` names what varies.
+    """
+
+    cell_id: str
+    label: str
+    settings: Settings
+    hyperparameters: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+class Grid(Protocol):
+    """What a suite says of its cells."""
+
+    @property
+    def matrix(self) -> Mapping[str, tuple[Any, ...]]: ...
+    @property
+    def training(self) -> Mapping[str, Any]: ...
+    @property
+    def baseline(self) -> Mapping[str, Any]: ...
+    @property
+    def include(self) -> tuple[Mapping[str, Any], ...]: ...
+    @property
+    def exclude(self) -> tuple[Mapping[str, Any], ...]: ...
 
 
 def _text(value: Any) -> str:
@@ -177,54 +204,46 @@ def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
             )
 
 
-def expand_cells(suite: Suite) -> tuple[Cell, ...]:
+def expand_cells(grid: Grid) -> tuple[Cell, ...]:
     """The grid without the excluded points, then the included ones; the baseline is never
     excluded.
     """
-    baseline = baseline_point(suite)
+    baseline = baseline_point(grid)
     # Axes of ``exclude`` entries → the combinations of values that these entries exclude.
     excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
-    for entry in suite.exclude:
+    for entry in grid.exclude:
         excluded.setdefault(tuple(entry), set()).add(tuple(map(typed, entry.values())))
     points = [
         point
-        for point in grid_points(suite)
+        for point in grid_points(grid)
         if point == baseline or not _is_excluded(point, excluded)
     ]
-    points += [included_point(suite, entry) for entry in suite.include]
+    points += [included_point(grid, entry) for entry in grid.include]
     return label_cells(
-        list(
-            {cell.cell_id: cell for cell in (make_cell(suite, point) for point in points)}.values()
-        )
+        list({cell.cell_id: cell for cell in (make_cell(grid, point) for point in points)}.values())
     )
 
 
-def baseline_cell(suite: Suite) -> Cell:
-    """The cell that the others are compared with, labelled as ``expand_cells`` does."""
-    wanted = make_cell(suite, baseline_point(suite)).cell_id
-    return next(cell for cell in expand_cells(suite) if cell.cell_id == wanted)
+def grid_points(grid: Grid) -> Iterator[dict[str, Any]]:
+    for values in product(*grid.matrix.values()):
+        yield dict(zip(grid.matrix, values, strict=True))
 
 
-def grid_points(suite: Suite) -> Iterator[dict[str, Any]]:
-    for values in product(*suite.matrix.values()):
-        yield dict(zip(suite.matrix, values, strict=True))
-
-
-def baseline_point(suite: Suite) -> dict[str, Any]:
+def baseline_point(grid: Grid) -> dict[str, Any]:
     """The first point of the grid that agrees with ``baseline``."""
-    first = {name: values[0] for name, values in suite.matrix.items()}
-    return {**first, **suite.baseline}
+    first = {name: values[0] for name, values in grid.matrix.items()}
+    return {**first, **grid.baseline}
 
 
-def included_point(suite: Suite, entry: Point) -> dict[str, Any]:
+def included_point(grid: Grid, entry: Point) -> dict[str, Any]:
     """An ``include`` entry is the baseline with these changes."""
-    return {**baseline_point(suite), **entry}
+    return {**baseline_point(grid), **entry}
 
 
-def is_in_grid(suite: Suite, wanted: Point) -> bool:
+def is_in_grid(grid: Grid, wanted: Point) -> bool:
     """Whether the matrix holds a point with these values."""
     return all(
-        typed(value) in map(typed, suite.matrix.get(name, ())) for name, value in wanted.items()
+        typed(value) in map(typed, grid.matrix.get(name, ())) for name, value in wanted.items()
     )
 
 
@@ -240,9 +259,9 @@ def _is_excluded(point: Point, excluded: Excluded) -> bool:
     )
 
 
-def make_cell(suite: Suite, point: Point) -> Cell:
+def make_cell(grid: Grid, point: Point) -> Cell:
     """The cell of one point, with its id as the label."""
-    chosen = {**suite.training, **point}
+    chosen = {**grid.training, **point}
     hyperparameters = {
         name.removeprefix(HYPERPARAMETER_PREFIX): value
         for name, value in chosen.items()
@@ -266,7 +285,7 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     stay the same.
     """
     settings_type: Any = type(settings)  # mypy holds the type of a dataclass to be unhashable
-    document = suite_converter().unstructure(settings)
+    document = plain(settings)
     defaults = _default_values(settings_type)
     counted = {
         name: value
@@ -280,5 +299,5 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
 
 @cache
 def _default_values(settings_type: type[Settings]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = suite_converter().unstructure(settings_type(instance=""))
+    found: Mapping[str, Any] = plain(settings_type(instance=""))
     return found

@@ -11,6 +11,7 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
 from traindyno.core.suite.processes import (
     TensorDivision,
@@ -20,7 +21,7 @@ from traindyno.core.suite.processes import (
     tensor_divisions,
 )
 from traindyno.core.suite.settings import Adapter, Settings
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Model, Workload
 
@@ -157,29 +158,28 @@ def needs_preparation(workload: Workload) -> bool:
     )
 
 
-def needed_tokens(suite: Suite, cells: Iterable[Cell]) -> tuple[TokenSet, ...]:
+def needed_tokens(suite: Suite) -> tuple[TokenSet, ...]:
     """One token set for each distinct way in which the cells need the dataset tokenised, and the
     copy of the model.
 
     Runs read a model of the Hub from the lab's bucket.
     """
     workload = suite.workload
-    listed = list(cells)
     # A script loads its own model, and a configuration gives random values.
     path = workload.model.path if workload.model and workload.task is not Task.SCRIPT else None
     copies = () if path is None or is_s3_uri(path) else (TokenSet(),)
     if not needs_preparation(workload):
         return copies
     wanted: dict[bool, list[Cell]] = {}
-    for cell in listed:
+    for cell in suite.cells:
         wanted.setdefault(is_packed(cell.settings, workload), []).append(cell)
     sets = (
         TokenSet(
             packing=packing,
             sequences=needed_sequences(suite, readers),
-            divisions=tensor_divisions(cell.settings for cell in listed),
-            stage_counts=stage_counts(cell.settings for cell in listed),
-            adapters=adapters_of(cell.settings for cell in listed),
+            divisions=tensor_divisions(cell.settings for cell in suite.cells),
+            stage_counts=stage_counts(cell.settings for cell in suite.cells),
+            adapters=adapters_of(cell.settings for cell in suite.cells),
         )
         for packing, readers in wanted.items()
     )
@@ -256,11 +256,11 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def preparation_instance(suite: Suite, cells: Iterable[Cell]) -> str:
+def preparation_instance(suite: Suite) -> str:
     """This machine's type if any cell runs here, because a simulated job makes no tokens that a
     real run can read.
     """
-    is_local = any(cell.settings.instance.startswith(LOCAL_PREFIX) for cell in cells)
+    is_local = any(cell.settings.instance.startswith(LOCAL_PREFIX) for cell in suite.cells)
     return suite.preparation.instance or (LOCAL_INSTANCE if is_local else REMOTE_INSTANCE)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.settings import MOST_SEED, Settings
-from traindyno.core.suite.suite import Cell, Limits, Run, Suite
+from traindyno.core.suite.suite import Limits, Run, Suite
 
 GRACE_SECONDS = 3600
 PROBED_TRIAL = 2

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from math import ceil
 from typing import Any
 
 from traindyno.core.documents.field_description import COUNT, Bound, describe, described
-from traindyno.core.documents.stored import JsonValue
+from traindyno.core.suite.cells import Cell, baseline_point, expand_cells, make_cell
 from traindyno.core.suite.choices import Jobs, Purchase, SaveDtype, Search, Task
 from traindyno.core.suite.goal import USD, Goal, Pricing
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.workload import STEPS, Workload
 from traindyno.slices.suite_parts import SliceSections
 
@@ -267,7 +267,7 @@ class _Spine:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Suite(SliceSections, _Spine):
     """Without a ``baseline``, the grid's first point is the cell that others are compared with.
 
@@ -275,6 +275,16 @@ class Suite(SliceSections, _Spine):
     """
 
     notes: str | None = described(None, "free text for readers of the file")
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        return expand_cells(self)
+
+    @cached_property
+    def baseline_cell(self) -> Cell:
+        """The cell that the others are compared with."""
+        wanted = make_cell(self, baseline_point(self)).cell_id
+        return next(cell for cell in self.cells if cell.cell_id == wanted)
 
     @property
     def has_one_cell(self) -> bool:
@@ -314,19 +324,6 @@ class Suite(SliceSections, _Spine):
             evaluate_every_steps=given.evaluate_every_steps
             or (midst if evaluates is not None else None),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One configuration.
-
-    ``cell_id`` is 8 hexadecimal digits of its content; ``label`` names what varies.
-    """
-
-    cell_id: str
-    label: str
-    settings: Settings
-    hyperparameters: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

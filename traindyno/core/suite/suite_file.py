@@ -25,6 +25,7 @@ from traindyno.core.documents.stored import JsonValue, is_number
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite import choices
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.settings import (
@@ -35,7 +36,7 @@ from traindyno.core.suite.settings import (
     Settings,
     setting_types,
 )
-from traindyno.core.suite.suite import Cell, Measurement, Suite
+from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.suite.workload import OF_CHAT, Dataset, Model, Workload
 
 QUALITIES = tuple(quality.value for quality in Quality)

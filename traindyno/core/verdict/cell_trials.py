@@ -61,8 +61,9 @@ from traindyno.core.statistics.hosts import (
 )
 from traindyno.core.statistics.selection import Correction
 from traindyno.core.step_log.line import SCATTER
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import block_of
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.extra_time import ExtraTime, extra_time
 from traindyno.core.verdict.quantity import (
     PAID_AGAIN,

@@ -18,7 +18,8 @@ from traindyno.core.statistics.distributions import SIGNIFICANCE, adjust_by_holm
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.hosts import HostPriors, HostSpread
 from traindyno.core.step_log.line import PLACE, ROW_VALUES, SHARED_JOB
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import (

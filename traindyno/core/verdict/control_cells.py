@@ -8,7 +8,7 @@ from typing import Any
 
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.suite.arguments import number_of, with_all_arguments
-from traindyno.core.suite.cells import baseline_point, is_in_grid, make_cell
+from traindyno.core.suite.cells import Cell, baseline_point, is_in_grid, make_cell
 from traindyno.core.suite.checks.suite_check import check_suite
 from traindyno.core.suite.choices import TRAITS, Task
 from traindyno.core.suite.processes import dividing_batches, planned_batch_size, world_size
@@ -18,7 +18,7 @@ from traindyno.core.suite.settings import (
     options_of_strategies,
     settings_with,
 )
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import cell_values
 
 MOST_CONTROLS = 3

@@ -15,9 +15,9 @@ from traindyno.core.search.race import Racer, pick_contenders
 from traindyno.core.search.run_scatter import KNOWN_DEGREES, NO_SCATTER, RunScatter
 from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
-from traindyno.core.suite.cells import baseline_cell
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.goal import Goal, QualityTarget
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
@@ -260,7 +260,7 @@ def gather_evidence(
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Evidence:
     """``hazards`` of None: as the results and the suite's expectations of spot say."""
-    wanted = baseline_cell(suite)
+    wanted = suite.baseline_cell
     baseline = next((cell for cell in cells if cell.cell_id == wanted.cell_id), None)
     grouped = suite_trials(suite, cells, results, hazards=hazards)
     # The time to a quality is comparable whatever the unit of work is.

@@ -8,8 +8,9 @@ from traindyno.core.jobs.outcome import OWN_FAILURES
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Relation
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
-from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.cell_trials import CellTrials, lost_long_runs
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch

@@ -17,7 +17,8 @@ from traindyno.core.measurement.run_result import (
     preparation_result_document,
     run_result_document,
 )
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
 

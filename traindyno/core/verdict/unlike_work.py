@@ -13,9 +13,9 @@ from statistics import fmean
 from traindyno.core.costs.quantity_text import joined
 from traindyno.core.step_log.line import ROW_VALUES
 from traindyno.core.suite.arguments import arguments_of, number_of
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import settings_document
 from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_trials import CellTrials

@@ -17,9 +17,10 @@ from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.statistics.selection import Correction, Relation, correct_for_selection
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import CellTrials

@@ -10,8 +10,8 @@ from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Estimate, Interval, compare, estimate
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.cell_trials import CellTrials, suite_trials
 from traindyno.core.verdict.comparison import ExecutionRecord

@@ -37,7 +37,6 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import BaseWeights, Compiler, Purchase, Task
 from traindyno.core.suite.settings import Adapter, Settings
 from traindyno.core.suite.suite import Suite as CoreSuite
@@ -180,7 +179,7 @@ def propose(
     suite = asked_for.suite
     data_lines(suite, beside=asked_for.folder)
     inputs = read_plan_inputs(
-        asked_for.staged, expand_cells(suite), price_path=prices, quota_path=quotas, now=time.time()
+        asked_for.staged, price_path=prices, quota_path=quotas, now=time.time()
     )
     with ExitStack() as stack:
         work, why_unknown = _know(asked_for, asked, inputs, say, stack)
@@ -251,7 +250,7 @@ def _choose_cells(
     """The cells that were found, those that one may pay for, and those to propose."""
     is_script = suite.workload.task is Task.SCRIPT
     if asked.local:
-        first = expand_cells(suite)[0].settings
+        first = suite.cells[0].settings
         batches = LOCAL_BATCHES[:1] if is_script else LOCAL_BATCHES
         settings = [
             replace(first, batch_size_per_device=batch, adapter=asked.adapter) for batch in batches

@@ -11,7 +11,6 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.s3_keys import suite_key
 from traindyno.core.statistics.estimates import Interval, mean_of
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -38,7 +37,7 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
     ):
         return
     results = load_results(bucket, execution_id)
-    for cell in (each for each in expand_cells(suite) if each.cell_id in kept.cells):
+    for cell in (each for each in suite.cells if each.cell_id in kept.cells):
         found = kept.cells[cell.cell_id]
         own = [each for each in results if each.run.cell.cell_id == cell.cell_id]
         for name, estimate, actual in (

@@ -16,7 +16,6 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
 from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.cells import baseline_cell
 from traindyno.core.suite.checks.job_limits_check import OWN_ENVIRONMENT_PREFIX, TRAIN_CHANNEL
 from traindyno.core.suite.checks.secrets_check import find_secrets
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS, parse_suite
@@ -170,7 +169,7 @@ def base_request(suite: Suite) -> dict[str, Any]:
     source = suite.workload.source
     if source is not None and not is_s3_uri(source):
         suite = replace(suite, workload=replace(suite.workload, source=UNKNOWN_LAB.source_s3_uri))
-    (run,) = trial_runs("import", [baseline_cell(suite)], [1])
+    (run,) = trial_runs("import", [suite.baseline_cell], [1])
     return build_training_job_request(run, suite, attempt=1, settings=UNKNOWN_LAB)
 
 

@@ -12,7 +12,8 @@ from itertools import pairwise
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
 from traindyno.core.verdict.report_data import Report

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from traindyno.core.suite.arguments import arguments_of, number_of
-from traindyno.core.suite.cells import label_cells
+from traindyno.core.suite.cells import Cell, label_cells
 from traindyno.core.suite.settings import (
     HYPERPARAMETER_PREFIX,
     Effect,
@@ -20,7 +20,6 @@ from traindyno.core.suite.settings import (
     setting_types,
     settings_with,
 )
-from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import suite_converter
 from traindyno.core.suite.workload import Workload
 

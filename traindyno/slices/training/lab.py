@@ -32,10 +32,10 @@ from traindyno.core.jobs.journal_format import STEP_LOG
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key, verdict_key
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import run_id_of
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite, suite_document
 from traindyno.core.verdict.found_batch import found_batches
 from traindyno.core.verdict.verdict import parse_verdict
@@ -131,7 +131,7 @@ def _planned(
     training_id = (
         name or f"{suite.name}-train-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     )
-    (only,) = expand_cells(suite)
+    (only,) = suite.cells
     return Training(
         training_id=training_id,
         execution_id=training_id,

@@ -10,14 +10,13 @@ from traindyno.core.costs.projection import project_run
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
 from traindyno.core.step_log.fields import Evaluation
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Measurement, StopWhen
 from traindyno.core.suite.workload import FullRun, Workload
 from traindyno.core.verdict.verdict import judge
 
 SUITE = make_suite(examples=80_008, training={"instance": "ml.p4d.24xlarge"})
-(CELL,) = expand_cells(SUITE)
+(CELL,) = SUITE.cells
 SAVES, BOTH = (
     FullRun(checkpoint_every_minutes=10),
     FullRun(checkpoint_every_minutes=10, evaluate_every_steps=50),

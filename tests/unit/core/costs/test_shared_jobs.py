@@ -42,7 +42,8 @@ from traindyno.core.measurement.run_result import (
 )
 from traindyno.core.planning.history import CellHistory, PastRun, expect_job, learn_from
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.suite import Cell, Run
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Run
 from traindyno.core.verdict.summarise import summarise
 from traindyno.slices.pricing.lab import observe_discounts
 

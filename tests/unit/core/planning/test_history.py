@@ -25,7 +25,6 @@ from traindyno.core.planning.history import (
 )
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
 
@@ -176,7 +175,7 @@ def test_a_run_that_sets_its_own_number_of_steps_is_expected_to_do_so_again(
 
 def test_a_script_whose_run_was_short_is_told_so() -> None:
     suite = parse_suite(script_document())
-    cell = expand_cells(suite)[0].cell_id
+    cell = suite.cells[0].cell_id
     runs = [{"steps": 20, "mean_step_seconds": 0.05}, {"steps": 20, "mean_step_seconds": 0.5}]
 
     def told(*earlier: dict[str, Any]) -> str | None:
@@ -240,7 +239,7 @@ def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
 
 def test_expected_cost_and_time_by_hand() -> None:
     suite = small_suite(limits=LIMITS)
-    first, second = (cell.cell_id for cell in expand_cells(suite))
+    first, second = (cell.cell_id for cell in suite.cells)
     planned = plan(
         suite, history(first, billable=300, seconds=400), history(second, billable=600, seconds=700)
     )
@@ -269,7 +268,7 @@ def test_expected_cost_and_time_by_hand() -> None:
 
 def test_an_unknown_cost_has_its_reason() -> None:
     suite = small_suite(limits=LIMITS)
-    first = expand_cells(suite)[0].cell_id
+    first = suite.cells[0].cell_id
     in_part = plan(suite, history(first, billable=300, seconds=400, runs=1)).expected
     assert expected_cost_text(in_part, why_none=None) == (
         "expected cost unknown: 1 of 2 cells have no measurement; $0.60 for the others,"

@@ -4,7 +4,6 @@ from decimal import Decimal
 
 from tests.unit.suites import small_suite
 from traindyno.core.planning.job_terms import JobTerms, job_terms
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
 from traindyno.core.suite.runs import trial_runs
 
@@ -14,7 +13,7 @@ LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 840}
 
 def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     suite = small_suite(limits=LIMITS, matrix={"instance_count": [3]}, baseline={})
-    (run,) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run,) = trial_runs("execution-1", suite.cells, [1])
     terms = job_terms(run, suite)
     assert terms == JobTerms(instance_type="ml.g5.xlarge", instance_count=3, max_job_seconds=840)
     assert terms.longest_seconds == 1800

@@ -14,10 +14,10 @@ from tests.unit.suites import script_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.jobs import group_key, share_jobs, why_alone
 from traindyno.core.planning.waves import wave_items
-from traindyno.core.suite.cells import baseline_cell, expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import make_runs, trial_runs
-from traindyno.core.suite.suite import Cell, Run, Suite
+from traindyno.core.suite.suite import Run, Suite
 
 SHARED = {"trials": 4, "jobs": "shared"}
 STATE_BYTES = 256 * 1024
@@ -29,7 +29,7 @@ def shared_suite(**changes: Any) -> Suite:
 
 
 def runs_of(suite: Suite, execution_id: str = "e") -> tuple[Run, ...]:
-    return trial_runs(execution_id, expand_cells(suite), range(1, suite.measurement.trials + 1))
+    return trial_runs(execution_id, suite.cells, range(1, suite.measurement.trials + 1))
 
 
 def random_suite(rng: random.Random) -> Suite:
@@ -84,7 +84,7 @@ def test_the_document_of_a_job_fits_into_a_state_with_room_for_its_end(seed: int
             measurement={"jobs": "shared"},
         )
     )
-    runs = trial_runs("e" * 80, expand_cells(suite), [1])
+    runs = trial_runs("e" * 80, suite.cells, [1])
     jobs = share_jobs(runs, suite)
     assert sorted(run.run_id for job in jobs for run in job.runs) == sorted(
         run.run_id for run in runs
@@ -145,20 +145,20 @@ def test_a_script_that_the_parent_can_not_start_stands_alone(
     document["workload"] |= workload
     document["training"] = {"instance": "ml.g5.12xlarge", **training}
     suite = parse_suite(document)
-    for cell in expand_cells(suite):
+    for cell in suite.cells:
         reason = why_alone(cell, suite)
         assert reason is None if why is None else why in str(reason)
 
 
 def test_a_run_that_saves_its_model_stands_alone() -> None:
     suite = shared_suite(measurement={**SHARED, "save_model": True})
-    assert all("saves its model" in (why_alone(cell, suite) or "") for cell in expand_cells(suite))
+    assert all("saves its model" in (why_alone(cell, suite) or "") for cell in suite.cells)
     assert not any(job.is_shared for job in share_jobs(runs_of(suite), suite))
 
 
 def test_jobs_are_filled_to_half_of_the_limit_by_what_earlier_runs_took() -> None:
     suite = shared_suite(matrix={"batch_size_per_device": list(range(1, 13))}, baseline={})
-    cells = expand_cells(suite)
+    cells = suite.cells
     histories = {cell.cell_id: past_cell(cell.cell_id, 300) for cell in cells}
     by_trial: dict[int, list[int]] = defaultdict(list)
     for job in share_jobs(runs_of(suite), suite, histories):
@@ -169,7 +169,7 @@ def test_jobs_are_filled_to_half_of_the_limit_by_what_earlier_runs_took() -> Non
 
 def test_a_repeated_trial_shares_with_the_others_of_its_round() -> None:
     suite = shared_suite()
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     jobs = share_jobs(make_runs("e", [(first, 5), (second, 6)], round_number=2), suite)
     assert [len(job.runs) for job in jobs] == [2]
 
@@ -182,7 +182,7 @@ def test_a_run_may_not_take_longer_than_its_shared_job() -> None:
 
 def test_a_further_job_of_a_race_runs_its_cells_forward_and_backward() -> None:
     suite = shared_suite(search="race", matrix={"batch_size_per_device": [1, 2, 3, 4]}, baseline={})
-    cells = expand_cells(suite)
+    cells = suite.cells
     (first,) = share_jobs(trial_runs("e", cells, [1]), suite)
     (further,) = share_jobs(
         make_runs("e", [(cell, trial) for cell in cells for trial in (2, 3)], round_number=2), suite
@@ -200,7 +200,7 @@ def test_a_race_begins_with_the_baseline_that_the_suite_names(search: str, is_fi
     drawn.
     """
     suite = with_baseline(search)
-    baseline, cells = baseline_cell(suite), expand_cells(suite)
+    baseline, cells = suite.baseline_cell, suite.cells
     orders = [order_of(str(number), cells, [1], 1, suite) for number in range(30)]
     assert all(order[0] == baseline.cell_id for order in orders) is is_first
     assert len({order[1] for order in orders}) >= 3
@@ -211,7 +211,7 @@ def test_the_job_after_the_first_one_has_its_order_reversed_also_with_a_baseline
     its runs.
     """
     suite = with_baseline("race")
-    cells = expand_cells(suite)
+    cells = suite.cells
     for number in range(30):
         first = order_of(str(number), cells, [1], 1, suite)
         assert order_of(str(number), cells, [2], 2, suite) == first[::-1]
@@ -220,7 +220,7 @@ def test_the_job_after_the_first_one_has_its_order_reversed_also_with_a_baseline
 
 def test_later_jobs_of_a_race_have_the_baseline_where_it_is_drawn() -> None:
     suite = with_baseline("race")
-    baseline, cells = baseline_cell(suite), expand_cells(suite)
+    baseline, cells = suite.baseline_cell, suite.cells
     places = {
         order_of(str(number), cells, [3], 3, suite).index(baseline.cell_id) for number in range(60)
     }
@@ -230,7 +230,7 @@ def test_later_jobs_of_a_race_have_the_baseline_where_it_is_drawn() -> None:
 @pytest.mark.parametrize("search", ["race", "grid"])
 def test_a_repeat_has_the_order_of_the_trial_that_it_replaces(search: str) -> None:
     suite = with_baseline(search)
-    cells, trials = expand_cells(suite), suite.measurement.trials
+    cells, trials = suite.cells, suite.measurement.trials
     for number in range(10):
         for trial in (1, 2):
             repeat = order_of(str(number), cells, [trial + trials], 2, suite)

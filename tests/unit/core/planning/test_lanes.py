@@ -10,7 +10,6 @@ from tests.properties import examples
 from tests.unit.suites import small_suite
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.lanes import LaneDemand, lane_id_of, share_instances, split_lanes
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import trial_runs
 
@@ -26,9 +25,7 @@ def demand(
 def test_a_lane_is_one_instance_type_in_the_order_of_its_runs() -> None:
     matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge"]}
     suite = small_suite(training={}, matrix=matrix, baseline={})
-    lanes = split_lanes(
-        share_jobs(trial_runs("e", expand_cells(suite), [1, 2]), suite), Purchase.SPOT
-    )
+    lanes = split_lanes(share_jobs(trial_runs("e", suite.cells, [1, 2]), suite), Purchase.SPOT)
     assert [lane.lane_id for lane in lanes] == ["ml-g5-xlarge-spot", "ml-g6-xlarge-spot"]
     assert [[run.trial for run in lane.runs] for lane in lanes] == [[1, 2], [1, 2]]
     assert lane_id_of("ml.p6-b200.48xlarge", Purchase.ON_DEMAND) == "ml-p6-b200-48xlarge-on-demand"

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.suites import unprepared_suite
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.planning.plan import loader_notes
-from traindyno.core.suite.cells import expand_cells
 
 SUITES = Path(__file__).parents[4] / "suites"
 
@@ -18,16 +17,14 @@ def notes(**training: Any) -> list[str]:
         "loader_workers": training.pop("workers", [0, 4]),
         "instance": training.pop("instances"),
     }
-    return list(
-        loader_notes(expand_cells(unprepared_suite(baseline={}, training=training, matrix=matrix)))
-    )
+    return list(loader_notes(unprepared_suite(baseline={}, training=training, matrix=matrix).cells))
 
 
 def test_the_posts_tip_is_computed_for_its_own_suite() -> None:
     """96 vCPUs and 8 processes: 12, as the post says; its script takes the number as an
     argument.
     """
-    cells = expand_cells(load_suite(SUITES / "albert-scaling" / "original.yaml").suite)
+    cells = load_suite(SUITES / "albert-scaling" / "original.yaml").suite.cells
     assert list(loader_notes(cells)) == [
         (
             "ml.p4d.24xlarge has 96 vCPUs: 12 loader workers in each of its 8 processes would use "

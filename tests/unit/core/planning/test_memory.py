@@ -24,7 +24,6 @@ from traindyno.core.planning.peak_lines import (
     settings_of_lines,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import LearningRateSchedule, Strategy
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.settings import LearningRate, Settings
@@ -72,7 +71,7 @@ def lines(*of_lines: tuple[float, float]) -> PeakLines:
 
 
 def planned(suite: Suite, largest_batch: int = 16) -> Plan:
-    cells = expand_cells(suite)
+    cells = suite.cells
 
     def find(settings: Settings) -> MemoryFinding:
         return MemoryFinding(

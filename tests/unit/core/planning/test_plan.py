@@ -12,7 +12,6 @@ from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, instance_quota, needed_quotas
 from traindyno.core.statistics.hosts import HostClass, HostSpread
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 
@@ -27,7 +26,7 @@ LONE_RUNS = {"trials": 2, "jobs": "separate"}
 def readings(suite: Suite, **applied: int) -> dict[str, QuotaReading]:
     """AWS's defaults, but for the types and words given."""
     found = {}
-    for quota in needed_quotas(suite, expand_cells(suite)):
+    for quota in needed_quotas(suite):
         value = next(
             (value for word, value in applied.items() if word.replace("_", " ") in quota.name), None
         )
@@ -176,7 +175,7 @@ def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> No
 
 def test_this_machine_needs_no_quota() -> None:
     suite = unprepared_suite(training={"instance": "local.cpu"})
-    assert needed_quotas(suite, expand_cells(suite)) == ()
+    assert needed_quotas(suite) == ()
     planned = plan_suite(
         suite,
         execution_id="e",

@@ -16,7 +16,6 @@ from traindyno.core.planning.preparation_plan import (
     refuse_preparation,
 )
 from traindyno.core.planning.quotas import QuotaReading, account_quota, instance_quota
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.suite import Suite
@@ -40,9 +39,7 @@ def planned(suite: Suite, *ready: bool, usd: str | None = "0.50") -> Preparation
         for index, is_ready in enumerate(ready)
     ]
     prices = {} if usd is None else {MACHINE: price(MACHINE, usd)}
-    return known(
-        plan_preparation(suite, expand_cells(suite), prices=prices, quotas={}, tokens=tokens)
-    )
+    return known(plan_preparation(suite, prices=prices, quotas={}, tokens=tokens))
 
 
 def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[str]:
@@ -77,11 +74,11 @@ def test_an_unknown_price_leaves_the_cost_unknown_unless_all_is_ready() -> None:
 
 def test_without_tokens_nothing_is_planned() -> None:
     suite = unprepared_suite()
-    assert plan_preparation(suite, expand_cells(suite), prices={}, quotas={}, tokens=None) is None
+    assert plan_preparation(suite, prices={}, quotas={}, tokens=None) is None
     assert due_preparations(None, "e") == ()
     assert reasons(suite, None) == []
-    assert planned_instances(suite, expand_cells(suite)) == ("ml.g5.xlarge",)
-    assert planned_instances(suite_of(), expand_cells(suite_of())) == ("ml.g5.xlarge", MACHINE)
+    assert planned_instances(suite) == ("ml.g5.xlarge",)
+    assert planned_instances(suite_of()) == ("ml.g5.xlarge", MACHINE)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from traindyno.core.planning.refusals import (
     refuse_quota,
     refuse_quotas,
 )
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import trial_runs
 
@@ -93,7 +92,7 @@ def test_a_quota_without_a_known_code_is_requested_in_the_console() -> None:
 def test_a_suite_reads_the_quotas_of_its_types_and_purchase() -> None:
     def names(**changes: Any) -> set[str]:
         suite = unprepared_suite(**changes)
-        return {quota.name for quota in needed_quotas(suite, expand_cells(suite))}
+        return {quota.name for quota in needed_quotas(suite)}
 
     account = {quota(Purchase.ON_DEMAND).name for quota in (job_size_quota, account_quota)} | {
         run_time_quota().name

@@ -16,7 +16,6 @@ from traindyno.core.planning.jobs import runs_again, share_jobs
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.planned_jobs import most_rounds, planned_jobs, typical_rounds
 from traindyno.core.search.run_scatter import run_scatter
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Limits, Measurement, Run, Suite
@@ -55,7 +54,7 @@ def plan_of(suite: Suite, seconds: float | None = None) -> Plan:
             overhead_seconds=seconds / 2,
             overhead_billable_seconds=seconds / 2,
         )
-        for cell in (expand_cells(suite) if seconds else ())
+        for cell in (suite.cells if seconds else ())
         if seconds
     }
     return plan_suite(
@@ -75,7 +74,7 @@ def test_the_worst_case_of_a_race_holds_all_of_its_further_jobs() -> None:
 
 def test_of_a_large_group_six_cells_run_again() -> None:
     suite = race_of(range(1, 11), trials=4)
-    first, second, third = most_rounds(suite, expand_cells(suite), "e", {})
+    first, second, third = most_rounds(suite, "e", {})
     assert [len(job.runs) for job in (*first, *second, *third)] == [10, 12, 6]
 
 
@@ -83,7 +82,7 @@ def test_a_typical_race_runs_two_cells_of_the_largest_group_again_in_its_first_j
     suite = race_of(
         [1, 2, 4], types=[G5, G6], exclude=({"instance": G6, "batch_size_per_device": 4},)
     )
-    (first,) = typical_rounds(suite, expand_cells(suite), "e", {})
+    (first,) = typical_rounds(suite, "e", {})
     assert sorted((job.settings.instance, len(job.runs)) for job in first) == [(G5, 3 + 4), (G6, 2)]
     planned = plan_of(suite, seconds=120)
     # 1 + 3 + 4 and 1 + 2 minutes at $1 per hour, one job after another
@@ -94,7 +93,7 @@ def test_a_typical_race_runs_two_cells_of_the_largest_group_again_in_its_first_j
 def test_a_typical_race_to_a_quality_has_one_further_job() -> None:
     suite = race_of([1, 2, 4])
     suite = replace(suite, goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.8))
-    first, further = typical_rounds(suite, expand_cells(suite), "e", {})
+    first, further = typical_rounds(suite, "e", {})
     assert [len(job.runs) for job in (*first, *further)] == [3, 4]
 
 
@@ -102,8 +101,8 @@ def test_a_typical_race_to_a_quality_has_one_further_job() -> None:
 def test_a_single_trial_has_one_round(search: Search) -> None:
     suite = race_of([1, 2], trials=1, search=search)
     for rounds in (most_rounds, typical_rounds):
-        assert [len(jobs) for jobs in rounds(suite, expand_cells(suite), "e", {})] == [1]
-    (job,) = planned_jobs(suite, expand_cells(suite), "e", {})
+        assert [len(jobs) for jobs in rounds(suite, "e", {})] == [1]
+    (job,) = planned_jobs(suite, "e", {})
     assert (job.count, job.is_further) == (1, False)
 
 
@@ -112,7 +111,7 @@ def play(suite: Suite, source: Random) -> list[list[Job]]:
 
     A first job has the further runs of its leaders too.
     """
-    cells, results, rounds = expand_cells(suite), list[RunResult](), list[list[Job]]()
+    cells, results, rounds = suite.cells, list[RunResult](), list[list[Job]]()
     level = {cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.3)) for cell in cells}
     spread = source.choice((0.002, 0.01, 0.03))
 
@@ -150,7 +149,7 @@ def test_no_race_starts_more_jobs_or_runs_than_its_plan_counts() -> None:
         count = sum(len(each) for each in started)
         assert count <= sum(lane.job_count or 0 for lane in planned.lanes)
         assert sum(len(job.runs) for each in started for job in each) <= planned.run_count
-        allowed = most_rounds(suite, expand_cells(suite), "e", {})
+        allowed = most_rounds(suite, "e", {})
         assert len(started) <= len(allowed)
         assert all(len(each) <= len(limit) for each, limit in zip(started, allowed, strict=False))
         most = max(most, count / sum(map(len, allowed)))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.run_samples import make_cell
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.suite.cells import expand_cells, label_cells
+from traindyno.core.suite.cells import label_cells
 from traindyno.core.suite.choices import LearningRateScaling, Strategy
 from traindyno.core.suite.settings import LearningRate
 
@@ -92,7 +92,7 @@ def test_of_arguments_that_are_json_the_label_has_what_differs() -> None:
 
 def test_labels_that_are_too_long_have_what_tells_each_cell_apart() -> None:
     packs = [
-        expand_cells(load_suite(SUITES / f"gptj-parallel/{name}.yaml").suite)
+        load_suite(SUITES / f"gptj-parallel/{name}.yaml").suite.cells
         for name in ("original", "rehearsal")
     ]
     found = [[cell.label for cell in cells] for cells in packs]

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.jobs.job import owner_document, parse_owner
-from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.runs import block_of, make_runs, trial_runs
@@ -14,7 +13,7 @@ from traindyno.core.suite.suite_file import structure_suite, suite_document
 
 
 def labels(**changes: object) -> list[str]:
-    return [cell.label for cell in expand_cells(small_suite(**changes))]
+    return [cell.label for cell in small_suite(**changes).cells]
 
 
 def test_the_matrix_is_every_combination_in_the_order_of_its_axes() -> None:
@@ -38,28 +37,36 @@ def test_an_exclusion_takes_all_cells_that_agree_but_never_the_baseline() -> Non
 
 def test_an_inclusion_is_the_baseline_with_changes() -> None:
     suite = small_suite(baseline={"compiler": "inductor"}, include=[{"batch_size_per_device": 4}])
-    added = expand_cells(suite)[-1]
+    added = suite.cells[-1]
     assert (added.settings.compiler, added.settings.batch_size_per_device) == (Compiler.INDUCTOR, 4)
 
 
 def test_the_baseline_is_the_first_cell_that_agrees() -> None:
     matrix = {"batch_size_per_device": [8, 16], "compiler": ["none", "inductor"]}
     suite = small_suite(matrix=matrix, baseline={"compiler": "inductor"})
-    baseline = baseline_cell(suite)
+    baseline = suite.baseline_cell
     assert baseline.label == "compiled · batch 8"
-    assert baseline in expand_cells(suite)
+    assert baseline in suite.cells
+
+
+def test_a_suite_holds_its_cells_and_its_document_does_not() -> None:
+    suite = small_suite()
+    assert suite.cells is suite.cells
+    assert "cells" not in suite_document(suite)
+    other = replace(suite, matrix={"seed": (1, 2)})
+    assert [cell.settings.seed for cell in other.cells] == [1, 2]
 
 
 def test_an_identity_is_that_of_the_content_in_any_order() -> None:
     first = {"compiler": ["none", "inductor"], "seed": [1, 2]}
     second = {"seed": [2, 1], "compiler": ["inductor", "none"]}
-    here = {cell.cell_id for cell in expand_cells(small_suite(matrix=first))}
-    assert here == {cell.cell_id for cell in expand_cells(small_suite(matrix=second))}
+    here = {cell.cell_id for cell in small_suite(matrix=first).cells}
+    assert here == {cell.cell_id for cell in small_suite(matrix=second).cells}
 
 
 def test_what_was_fixed_in_training_counts_for_the_identity() -> None:
-    one = expand_cells(small_suite())[0]
-    other = expand_cells(small_suite(training={"instance": "ml.g5.xlarge", "precision": "fp32"}))[0]
+    one = small_suite().cells[0]
+    other = small_suite(training={"instance": "ml.g5.xlarge", "precision": "fp32"}).cells[0]
     assert one.label == other.label
     assert one.cell_id != other.cell_id
 
@@ -68,7 +75,7 @@ def test_the_order_in_which_hyperparameters_are_written_is_no_difference() -> No
     axes = {"hyperparameters.lr": [0.1], "hyperparameters.epochs": [1]}
     first = script_document(matrix={"instance": ["local.cpu"], **axes})
     second = script_document(matrix={**dict(reversed(axes.items())), "instance": ["local.cpu"]})
-    (one,), (other,) = expand_cells(parse_suite(first)), expand_cells(parse_suite(second))
+    (one,), (other,) = parse_suite(first).cells, parse_suite(second).cells
     assert one.cell_id == other.cell_id
 
 
@@ -78,7 +85,7 @@ def test_trials_are_interleaved_in_an_order_drawn_for_each_trial() -> None:
         matrix={"instance_count": [1, 4, 2]},
         baseline={"instance_count": 1},
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     runs = trial_runs("execution-1", cells, [1, 2])
     assert [run.trial for run in runs] == [1, 1, 1, 2, 2, 2]
     assert [run.place for run in runs] == [1, 2, 3, 4, 5, 6]
@@ -100,12 +107,12 @@ def test_a_run_survives_its_document() -> None:
     document = script_document(
         matrix={"instance": ["local.cpu"], "hyperparameters.flag": [True, "x", 1, 0.5]}
     )
-    for run in trial_runs("execution-1", expand_cells(parse_suite(document)), [1]):
+    for run in trial_runs("execution-1", parse_suite(document).cells, [1]):
         assert parse_owner(json.loads(json.dumps(owner_document(run)))) == run
 
 
 def test_the_runs_of_a_round_are_in_blocks_and_a_repeat_is_in_its_own_rounds() -> None:
-    cells = expand_cells(small_suite(matrix={"compiler": ["none", "inductor"]}))
+    cells = small_suite(matrix={"compiler": ["none", "inductor"]}).cells
     first = trial_runs("e", cells, [1, 2])
     assert [run.block for run in first] == ["1.1", "1.1", "1.2", "1.2"]
     repeats = make_runs("e", [(cells[0], 4), (cells[1], 5)], round_number=2)
@@ -119,11 +126,11 @@ def test_an_axis_of_adapters_names_each_and_keeps_the_id_of_full_training() -> N
     plain = small_document()
     adapters = ["none", {"rank": 16}, {"rank": 64, "alpha": 16, "targets": "q_proj"}]
     suite = structure_suite({**plain, "matrix": {**plain["matrix"], "adapter": adapters}})
-    cells = expand_cells(suite)
+    cells = suite.cells
     labels = [cell.label for cell in cells]
     assert any("all weights" in label for label in labels)
     assert any("LoRA of rank 64, alpha 16, targets q_proj" in label for label in labels)
-    before = {cell.cell_id for cell in expand_cells(structure_suite(plain))}
+    before = {cell.cell_id for cell in structure_suite(plain).cells}
     assert before <= {cell.cell_id for cell in cells}
     assert len(cells) == 3 * len(before)
     assert structure_suite(suite_document(suite)) == suite

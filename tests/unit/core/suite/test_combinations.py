@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import script_document, small_document
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.suite.workload import Workload
 

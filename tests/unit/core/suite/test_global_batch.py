@@ -13,6 +13,7 @@ from tests.properties import examples
 from tests.unit.run_samples import known
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_batch
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.combinations import check_global_batch
 from traindyno.core.suite.choices import BatchChoice, LearningRateScaling, Strategy
 from traindyno.core.suite.processes import (
@@ -26,7 +27,7 @@ from traindyno.core.suite.processes import (
 )
 from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
-from traindyno.core.suite.suite import Cell, Run
+from traindyno.core.suite.suite import Run
 
 INSTANCES = ("local.cpu", "ml.g5.12xlarge", "ml.p4d.24xlarge")
 

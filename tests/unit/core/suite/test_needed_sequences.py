@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import small_document, small_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.preparation import MOST_HELD_OUT, needed_sequences, needed_tokens
 from traindyno.core.suite.suite import Suite
 
@@ -33,7 +32,7 @@ def suite_of(
 
 
 def needed(suite: Suite) -> int | None:
-    return needed_sequences(suite, expand_cells(suite))
+    return needed_sequences(suite, suite.cells)
 
 
 def test_the_cell_with_the_largest_step_decides() -> None:
@@ -77,5 +76,5 @@ def test_each_way_of_packing_has_its_own_number() -> None:
         exclude=exclude,
         measurement={"max_steps": STEPS, "trials": 1},
     )
-    found = {each.packing: each.sequences for each in needed_tokens(suite, expand_cells(suite))}
+    found = {each.packing: each.sequences for each in needed_tokens(suite)}
     assert found == {True: STEPS * 16, False: STEPS * 4}

@@ -16,7 +16,6 @@ from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.preparation import (
     DataPreparation,
@@ -45,7 +44,7 @@ def workload(**changes: Any) -> dict[str, Any]:
 
 
 def tokens_of(suite: Suite) -> list[bool | None]:
-    return [each.packing for each in needed_tokens(suite, expand_cells(suite))]
+    return [each.packing for each in needed_tokens(suite)]
 
 
 def key_of(
@@ -58,7 +57,7 @@ def key_of(
 
 
 def preparation(suite: Suite) -> DataPreparation:
-    instance = preparation_instance(suite, expand_cells(suite))
+    instance = preparation_instance(suite)
     return DataPreparation(execution_id="execution-1", key=KEY, packing=True, instance=instance)
 
 
@@ -91,9 +90,7 @@ def test_without_tokens_only_a_model_of_the_hub_needs_a_job(
     matrix = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor", "ddp"]}
     given = workload(dataset=dataset, model=model, tokenizer={"path": "gpt2"})
     suite = small_suite(workload=given, training={}, baseline={}, matrix=matrix)
-    assert needed_tokens(suite, expand_cells(suite)) == (
-        (TokenSet(),) if model == "me/model" else ()
-    )
+    assert needed_tokens(suite) == ((TokenSet(),) if model == "me/model" else ())
 
 
 PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
@@ -113,7 +110,7 @@ def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> N
             "limits": LIMITS,
         },
     )
-    (wanted,) = needed_tokens(suite, expand_cells(suite))
+    (wanted,) = needed_tokens(suite)
     layers = TensorLayers(colwise=tuple(PLAN["colwise"]), rowwise=tuple(PLAN["rowwise"]))
     divisions = (TensorDivision(degree=4), TensorDivision(degree=4, layers=layers))
     assert (wanted.divisions, wanted.stage_counts) == (divisions, (4,))
@@ -196,7 +193,7 @@ def test_data_is_prepared_on_this_machine_where_any_cell_runs_here() -> None:
         training={}, baseline={}, matrix={"instance": ["ml.g5.xlarge", "local.cpu"]}
     )
     asked = small_suite(preparation={"instance": "ml.m5.4xlarge"})
-    found = [preparation_instance(suite, expand_cells(suite)) for suite in (remote, mixed, asked)]
+    found = [preparation_instance(suite) for suite in (remote, mixed, asked)]
     assert found == ["ml.m7i.xlarge", "local.cpu", "ml.m5.4xlarge"]
 
 
@@ -253,7 +250,7 @@ def test_a_chat_template_is_a_channel_of_the_job_that_makes_tokens_alone() -> No
     assert "chat_template" in [channel["ChannelName"] for channel in job["InputDataConfig"]]
     sent = json.loads(job["HyperParameters"]["workload"])["dataset"]
     assert (sent["loss_on"], "too_long" in sent) == ("all", False)
-    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run, *_) = trial_runs("execution-1", suite.cells, [1])
     run = replace(run, tokens=Tokens(key=KEY, s3_uri="s3://results/prepared/"))
     channels = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
     assert [each["ChannelName"] for each in channels["InputDataConfig"]] == ["train"]
@@ -273,7 +270,7 @@ def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
         workload=workload(dataset=dataset, tokenizer={"path": "s3://bucket/tokenizer/"})
     )
     uri = f"s3://results/prepared/{KEY}/job/output/model/"
-    (run, *_) = trial_runs("execution-1", expand_cells(suite), [1])
+    (run, *_) = trial_runs("execution-1", suite.cells, [1])
     run = replace(run, tokens=Tokens(key=KEY, s3_uri=uri))
     (channel,) = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)[
         "InputDataConfig"

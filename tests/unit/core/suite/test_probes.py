@@ -6,7 +6,6 @@ import pytest
 
 from tests.unit.suites import script_document, small_document
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.sagemaker.launcher import own_hyperparameters
@@ -15,7 +14,7 @@ from traindyno.sagemaker.launcher import own_hyperparameters
 def probed_trials(measurement: dict[str, Any]) -> list[int]:
     """The trials whose jobs are told to probe."""
     suite = parse_suite(small_document(measurement=measurement))
-    runs = trial_runs("e", expand_cells(suite)[:1], range(1, suite.measurement.trials + 1))
+    runs = trial_runs("e", suite.cells[:1], range(1, suite.measurement.trials + 1))
     found = [own_hyperparameters(run, suite) for run in runs]
     assert not any("probes" in each["measurement"] for each in found)
     assert all(each.get("probes", True) is True for each in found)

@@ -23,7 +23,6 @@ from traindyno.core.jobs.job import owner_document, parse_owner
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.refusals import refuse_arguments
 from traindyno.core.suite.arguments import arguments_of, command_arguments
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
@@ -52,7 +51,7 @@ def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(
 ) -> None:
     suite = suite_of(values, for_all)
     assert structure_suite(json.loads(json.dumps(suite_document(suite)))) == suite
-    cells = expand_cells(suite)
+    cells = suite.cells
     assert len({cell.cell_id for cell in cells}) == len(values)
     runs = {run.cell.cell_id: run for run in trial_runs("e", cells, [1])}
     for value, cell in zip(values, cells, strict=True):
@@ -67,7 +66,7 @@ def test_values_of_any_shape_reach_the_job_and_are_cells_of_their_own(
 
 def test_a_verdict_and_a_report_hold_them() -> None:
     suite = suite_of([[1, 2], {"beta": 0.9, "layers": [1]}, None], [[]])
-    cells = expand_cells(suite)
+    cells = suite.cells
     assert [cell.label for cell in cells] == [
         "varied [1, 2]",
         'varied {"beta": 0.9, "layers": [1]}',
@@ -101,7 +100,7 @@ def test_what_json_does_not_have_is_refused(value: Any) -> None:
 def test_one_configuration_needs_no_matrix() -> None:
     document = script_document(training={"instance": "local.cpu", "strategy": "single"})
     del document["matrix"]
-    (cell,) = expand_cells(parse_suite(document))
+    (cell,) = parse_suite(document).cells
     assert (cell.settings.instance, cell.label) == ("local.cpu", "local.cpu")
     with pytest.raises(
         SuiteInvalid,
@@ -123,7 +122,7 @@ def test_parameters_of_the_model_parallel_library_may_be_a_mapping() -> None:
     document["workload"]["image"] = "111111111111.dkr.ecr.us-east-1.amazonaws.com/mine:1"
     document["workload"]["hyperparameters"] = {"mp_parameters": {"ddp": True, "partitions": 2}}
     suite = parse_suite(document)
-    (run,) = trial_runs("e", expand_cells(suite), [1])
+    (run,) = trial_runs("e", suite.cells, [1])
     sent = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
     assert json.loads(sent["mp_parameters"]) == {"ddp": True, "partitions": 2}
 
@@ -146,13 +145,13 @@ def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
     What is accepted there reaches the script unchanged. The parent of a shared job has no shell.
     """
     suite = script_suite("separate", text=text)
-    (cell,) = expand_cells(suite)
-    refusals = [*refuse_arguments(suite, [cell])]
+    (cell,) = suite.cells
+    refusals = [*refuse_arguments(suite)]
     if refusals:
         assert refusals[0].startswith("workload.hyperparameters.text: got ")
         assert set(text) - set(SAFE) or not text
         shared = script_suite("shared", text=text)
-        assert not [*refuse_arguments(shared, [cell])]
+        assert not [*refuse_arguments(shared)]
         (job,) = share_jobs(trial_runs("e", [cell], [1]), shared)
         assert job.is_shared
         return
@@ -166,7 +165,7 @@ def test_an_argument_is_refused_if_a_shell_would_change_it(text: str) -> None:
 @pytest.mark.parametrize("value", [None, "a b", [1, 2], {"a": [1, 2]}])
 def test_refused_arguments_name_the_character_and_their_place(value: Any) -> None:
     suite = script_suite("separate", matrix={"hyperparameters.x": [value, 1]})
-    (refusal,) = refuse_arguments(suite, expand_cells(suite))
+    (refusal,) = refuse_arguments(suite)
     assert re.match(
         r"matrix.hyperparameters.x: got .*\(measurement.jobs is separate\), where .* to a shell "
         r"without quotes, which would read ",

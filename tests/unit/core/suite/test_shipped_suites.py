@@ -14,7 +14,6 @@ from tests.unit.sagemaker.test_request import SETTINGS, model_problems
 from tests.unit.suites import with_staged_source
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.suite.cells import baseline_cell, expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.runs import trial_runs
@@ -65,10 +64,10 @@ def test_every_pack_has_its_suites_and_its_claims() -> None:
 @pytest.mark.parametrize("path", [*AT_HOME, *LOCAL, *ON_AWS], ids=named)
 def test_a_shipped_suite_compares_cells_with_its_baseline(path: Path) -> None:
     suite = load_suite(path, local=path.parent == SUITES).suite
-    cells = expand_cells(suite)
+    cells = suite.cells
     assert len(cells) > 1
-    assert baseline_cell(suite) in cells
-    assert expand_cells(parse_suite(suite_document(suite))) == cells
+    assert suite.baseline_cell in cells
+    assert parse_suite(suite_document(suite)).cells == cells
 
 
 @pytest.mark.parametrize("path", ON_AWS, ids=named)
@@ -85,7 +84,7 @@ def test_a_suite_of_a_pack_is_refused_by_nothing_but_quotas_and_fits_its_cap_onc
 @pytest.mark.parametrize("path", ON_AWS, ids=named)
 def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -> None:
     suite = with_staged_source(load_suite(path, local=path.parent == SUITES).suite)
-    runs = trial_runs("execution-1", expand_cells(suite), [1])
+    runs = trial_runs("execution-1", suite.cells, [1])
     requests = [
         build_training_job_request(run, suite, attempt=1, settings=SETTINGS) for run in runs
     ]
@@ -122,7 +121,7 @@ def test_a_page_promises_the_upper_bound_that_plan_says_at_the_prices_that_it_na
     (sentence,) = re.findall(r"Upper bound at ([^:]*: \$[0-9,]+)", page)
     terms, _, promised = sentence.partition(": $")
     suite = load_suite(SUITES / pack / "original.yaml").suite
-    types = {cell.settings.instance for cell in expand_cells(suite)}
+    types = {cell.settings.instance for cell in suite.cells}
     # an amount with the type that it buys; without one, it buys all of the suite's
     named = re.findall(r"\$([0-9.]*[0-9])(?:[^$]*?(ml\.[\w.-]*\w))?", terms)
     prices = {name: usd for usd, type_ in named for name in ([type_] if type_ else types)}

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.run_samples import completed_result
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import problems, says, script_document, small_document, small_suite
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
 from traindyno.core.suite.settings import MOST_SEED
@@ -27,13 +26,13 @@ def script_suite(**changes: Any) -> Suite:
 def seeds(suite: Suite, *trials: int) -> dict[int, set[int | None]]:
     """Trial → the seeds of its runs, over all cells."""
     found: dict[int, set[int | None]] = {}
-    for run in with_seeds(suite, trial_runs("e", expand_cells(suite), trials)):
+    for run in with_seeds(suite, trial_runs("e", suite.cells, trials)):
         found.setdefault(run.trial, set()).add(run.seed)
     return found
 
 
 def requests(suite: Suite) -> list[dict[str, Any]]:
-    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    runs = plan_round(suite, suite.cells, execution_id="e", round_number=1)
     runs = tuple(sorted(runs, key=lambda run: (run.trial, run.cell.label)))
     return [build_training_job_request(run, suite, attempt=2, settings=SETTINGS) for run in runs]
 
@@ -125,7 +124,7 @@ def test_the_seed_argument_counts_as_a_hyperparameter() -> None:
 
 def test_what_a_script_says_about_its_seed_decides_whether_its_trials_are_draws() -> None:
     suite = script_suite()
-    cell = expand_cells(suite)[0]
+    cell = suite.cells[0]
     assert completed_result(cell, 2, suite=suite).seed is None
     assert completed_result(cell, 2, suite=suite, facts={"seed": 1}).seed == 1
     # a seed of its own, which is not the trial's

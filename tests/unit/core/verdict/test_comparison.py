@@ -19,7 +19,6 @@ from tests.unit.run_samples import (
 )
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.goal import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
@@ -44,7 +43,7 @@ def record(
     name: str, suite: Suite, step_seconds: Sequence[float], **changes: Any
 ) -> ExecutionRecord:
     """Each cell has one trial for each of ``step_seconds``, the mean time of its steps."""
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = completed_results(cells, *[step_seconds] * len(cells), suite=suite, **changes)
     return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=tuple(results))
 

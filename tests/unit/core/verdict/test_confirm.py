@@ -17,7 +17,6 @@ from traindyno.cli.display.plan_totals import totals_table
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Confirm, Run, Suite
 from traindyno.core.verdict.next_round import plan_round
@@ -43,9 +42,7 @@ def race(suite: Suite) -> list[RunResult]:
 
 
 def planned(suite: Suite, results: list[RunResult], number: int = 3) -> tuple[Run, ...]:
-    return plan_round(
-        suite, expand_cells(suite), execution_id="e", round_number=number, results=results
-    )
+    return plan_round(suite, suite.cells, execution_id="e", round_number=number, results=results)
 
 
 def long_run(suite: Suite, run: Run, seconds: float) -> RunResult:
@@ -76,7 +73,7 @@ def test_a_long_run_replaces_the_projection_and_decides_against_the_trials() -> 
         for b in (4, 8)
     )
     results = [*race(suite), long_run(suite, four, 1.03), long_run(suite, eight, 1.12)]
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     assert (verdict.recommended, verdict.finding) == (four.cell.cell_id, Finding.RECOMMENDED)
     rows = {row.cell_id: row for row in verdict.rows}
     seconds = known(rows[eight.cell.cell_id].seconds)
@@ -111,7 +108,7 @@ def test_a_lost_long_run_is_said_and_figures_and_decision_are_of_trials(
     assert [(run.cell, run.trial, run.confirming_steps) for run in again] == (
         [(failed.cell, 11, failed.confirming_steps)] if runs_again else []
     )
-    verdict, before = (judge(suite, expand_cells(suite), each) for each in (results, raced))
+    verdict, before = (judge(suite, suite.cells, each) for each in (results, raced))
     assert verdict.recommended == other.cell.cell_id
     assert known(verdict.row(other.cell.cell_id).seconds).mean == pytest.approx(
         known(before.row(other.cell.cell_id).seconds).mean,
@@ -125,9 +122,9 @@ def test_a_lost_long_run_is_said_and_figures_and_decision_are_of_trials(
     for run in again:
         results.append(replace(lost, run=run))
         assert planned(suite, results, 5) == ()
-        assert judge(suite, expand_cells(suite), results).recommended == other.cell.cell_id
+        assert judge(suite, suite.cells, results).recommended == other.cell.cell_id
         confirmed = [*results[:-1], long_run(suite, run, 1.03)]
-        assert judge(suite, expand_cells(suite), confirmed).recommended == failed.cell.cell_id
+        assert judge(suite, suite.cells, confirmed).recommended == failed.cell.cell_id
 
 
 def test_a_long_run_over_its_limit_is_no_failure_of_its_cell() -> None:
@@ -138,7 +135,7 @@ def test_a_long_run_over_its_limit_is_no_failure_of_its_cell() -> None:
         replace(done(suite, batch, 10, 1.0, Outcome.TIMED_OUT), run=runs[cell.cell_id])
         for batch, cell in ((batch, cell_of(suite, batch)) for batch in (4, 8))
     ]
-    found, before = (judge(suite, expand_cells(suite), each) for each in (raced + timed_out, raced))
+    found, before = (judge(suite, suite.cells, each) for each in (raced + timed_out, raced))
     assert (found.recommended, found.finding) == (before.recommended, before.finding)
     for row, earlier in zip(found.rows, before.rows, strict=True):
         assert known(row.seconds).mean == pytest.approx(known(earlier.seconds).mean, rel=0.002)
@@ -153,16 +150,14 @@ def test_a_job_trains_for_the_steps_of_its_long_run() -> None:
             "stop_when": {"relative_half_width": 0.01},
         }
     )
-    run = Run(
-        run_id="a-t3", execution_id="e", trial=3, cell=expand_cells(suite)[0], confirming_steps=4321
-    )
+    run = Run(run_id="a-t3", execution_id="e", trial=3, cell=suite.cells[0], confirming_steps=4321)
     measurement = own_hyperparameters(run, suite)["measurement"]
     assert measurement["max_steps"] == 4321
     assert not measurement.keys() & {"stop_when", "confirm"}
     script = parse_suite(
         script_document(measurement={"confirm": {"minutes": 2, "argument": "max_steps"}})
     )
-    own = replace(run, cell=expand_cells(script)[0])
+    own = replace(run, cell=script.cells[0])
     assert own_hyperparameters(own, script)["max_steps"] == 4321
     assert "max_steps" not in own_hyperparameters(replace(own, confirming_steps=None), script)
 

@@ -6,11 +6,11 @@ import pytest
 from tests.unit.run_samples import completed_result, completed_results, known, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.step_log.fields import ModelSize
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
 from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.settings import Adapter, LearningRate
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.confounds import (
     THREADS,
@@ -38,7 +38,7 @@ def suite_of(matrix: dict[str, tuple[Any, ...]], **training: Any) -> Suite:
 def cell_with(suite: Suite, **wanted: Any) -> Cell:
     return next(
         cell
-        for cell in expand_cells(suite)
+        for cell in suite.cells
         if all(getattr(cell.settings, name) == value for name, value in wanted.items())
     )
 
@@ -46,9 +46,7 @@ def cell_with(suite: Suite, **wanted: Any) -> Cell:
 def confound_of(
     suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...] | None = None
 ) -> Confound | None:
-    return find_confound(
-        first, second, suite=suite, cells=expand_cells(suite) if cells is None else cells
-    )
+    return find_confound(first, second, suite=suite, cells=suite.cells if cells is None else cells)
 
 
 def test_the_first_seed_changes_three_things_at_once() -> None:
@@ -59,7 +57,7 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
         include=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 20},),
         training={"instance": "ml.g4dn.12xlarge", "learning_rate": SCALED},
     )
-    native, compiled = expand_cells(suite)
+    native, compiled = suite.cells
     assert (planned_batch_size(native.settings), planned_batch_size(compiled.settings)) == (40, 80)
     confound = known(confound_of(suite, native, compiled, (native, compiled)))
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
@@ -78,14 +76,14 @@ def test_a_control_that_the_suite_holds_is_named() -> None:
     suite = suite_of(
         {"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)}
     )
-    first, _, wanted, second = expand_cells(suite)
+    first, _, wanted, second = suite.cells
     confound = known(confound_of(suite, first, second))
     assert confound.controls[0].cell_id == wanted.cell_id
 
 
 def test_more_instances_grow_the_global_batch_and_the_control_holds_it() -> None:
     suite = suite_of({"instance_count": (1, 2)}, batch_size_per_device=16)
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     confound = known(confound_of(suite, first, second))
     assert [each.name for each in confound.differences] == ["instance_count", "global batch"]
     assert confound.controls[0].include == {"instance_count": 2, "batch_size_per_device": 8}
@@ -93,10 +91,10 @@ def test_more_instances_grow_the_global_batch_and_the_control_holds_it() -> None
 
 def test_one_difference_is_no_confound() -> None:
     suite = suite_of({"strategy": (Strategy.DDP, Strategy.FSDP)})
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     assert confound_of(suite, first, second) is None
     suite = suite_of({"batch_size_per_device": (8, 16)})
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     assert confound_of(suite, first, second) is None
 
 
@@ -106,7 +104,7 @@ def test_a_control_that_the_suite_excludes_is_not_offered() -> None:
         exclude=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 10},),
         training={"instance": "ml.g4dn.12xlarge"},
     )
-    native, _, compiled = expand_cells(suite)
+    native, _, compiled = suite.cells
     confound = known(confound_of(suite, native, compiled))
     assert [control.isolates for control in confound.controls] == ["batch_size_per_device"]
 
@@ -124,7 +122,7 @@ def test_an_impossible_control_is_not_offered() -> None:
             {"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA},
         ),
     )
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     confound = known(confound_of(suite, first, second))
     assert confound.controls == ()
 
@@ -133,15 +131,15 @@ def test_precision_and_strategy_should_leave_the_losses_alone() -> None:
     suite = suite_of(
         {"precision": (Precision.FP32, Precision.BF16), "strategy": (Strategy.DDP, Strategy.FSDP)}
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     assert len({learning_key(cell, suite.workload, None) for cell in cells}) == 1
 
 
 def test_another_batch_or_rate_learns_otherwise() -> None:
     suite = suite_of({"batch_size_per_device": (8, 16)})
-    assert len({learning_key(cell, suite.workload, None) for cell in expand_cells(suite)}) == 2
+    assert len({learning_key(cell, suite.workload, None) for cell in suite.cells}) == 2
     suite = suite_of({"learning_rate": (LearningRate(base=1e-4), LearningRate(base=2e-4))})
-    assert len({learning_key(cell, suite.workload, None) for cell in expand_cells(suite)}) == 2
+    assert len({learning_key(cell, suite.workload, None) for cell in suite.cells}) == 2
 
 
 def strategies_on_this_machine() -> Suite:
@@ -190,7 +188,7 @@ def test_another_version_beside_another_compiler_is_named() -> None:
     suite = suite_of(
         {"compiler": (Compiler.NONE, Compiler.XLA)}, instance="local.cpu", strategy=Strategy.SINGLE
     )
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     versions = {
         first.cell_id: {"torch": "2.13.0", "numpy": "2.4.6"},
         second.cell_id: {"torch": "2.9.0", "numpy": "2.4.6", "torch-xla": "2.9.0"},
@@ -217,7 +215,7 @@ def test_another_version_beside_another_compiler_is_named() -> None:
 def test_a_cell_has_the_threads_that_its_run_reported_where_the_processor_computes(
     instance: str, facts: dict[str, Any], threads: dict[str, str]
 ) -> None:
-    (cell,) = expand_cells(suite_of({}, instance=instance, strategy=Strategy.SINGLE))
+    (cell,) = suite_of({}, instance=instance, strategy=Strategy.SINGLE).cells
     result = completed_result(cell, 1)
     measured = replace(result, environment=replace(known(result.environment), facts=facts))
     assert threads_of(cell, [measured]) == threads
@@ -228,7 +226,7 @@ def test_the_verdict_names_other_threads_beside_another_batch() -> None:
     suite = suite_of(
         {"batch_size_per_device": (4, 8)}, instance="local.cpu", strategy=Strategy.SINGLE
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = [
         replace(
             result,
@@ -255,7 +253,7 @@ def test_a_control_with_fewer_processes_than_a_replica_needs_is_not_offered() ->
 def test_full_training_and_an_adapter_are_named_with_the_learning_rate_of_each() -> None:
     adapter = Adapter(rank=16, learning_rate=2e-4)
     suite = suite_of({"adapter": (None, adapter)}, learning_rate=LearningRate(base=2e-5))
-    cells = expand_cells(suite)
+    cells = suite.cells
     sizes = ModelSize(7_000, None, None), ModelSize(7_200, None, None, 200)
     results = [
         replace(result, measured=replace(known(result.measured), model=size))

@@ -21,12 +21,12 @@ from traindyno.core.instances.instance_types import (
     find_instance_type,
 )
 from traindyno.core.suite.arguments import arguments_of
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Compiler, Task
 from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.confounds import Confound, find_confound
 from traindyno.core.verdict.control_cells import Control
@@ -91,15 +91,15 @@ def test_planning_accepts_each_proposed_control(path: Path) -> None:
     planning refuses one.
     """
     suite = load_suite(path, local=path.parent == SUITES).suite
-    cells, document = expand_cells(suite), suite_document(suite)
+    cells, document = suite.cells, suite_document(suite)
     controls = proposed(suite, cells)
     changed = parse_suite(
         {**document, "include": [*document["include"], *(dict(each.include) for each in controls)]}
     )
-    with_controls, known = expand_cells(changed), {cell.cell_id for cell in cells}
-    new = [cell for cell in with_controls if cell.cell_id not in known]
+    known = {cell.cell_id for cell in cells}
+    new = [cell for cell in changed.cells if cell.cell_id not in known]
     assert len(new) == len(controls)
-    assert {*find_conflicts(changed, with_controls, LAB)} <= {*find_conflicts(suite, cells, LAB)}
+    assert {*find_conflicts(changed, LAB)} <= {*find_conflicts(suite, LAB)}
     staged = STAGED_SOURCE if suite.workload.source else None
     staged_suite = replace(changed, workload=replace(changed.workload, source=staged))
     for run in trial_runs("execution-1", new, [1]):
@@ -124,7 +124,7 @@ def test_some_controls_are_proposed() -> None:
     """The test above then has something to hold."""
     names = ("gpt2-compiler/original.yaml", "gptj-parallel/original.yaml", "strategies_cpu.yaml")
     suites = [load_suite(SUITES / name).suite for name in names]
-    assert all(len(proposed(suite, expand_cells(suite))) > 1 for suite in suites)
+    assert all(len(proposed(suite, suite.cells)) > 1 for suite in suites)
 
 
 def script_suite(**changes: Any) -> Suite:
@@ -146,7 +146,7 @@ def script_suite(**changes: Any) -> Suite:
 
 
 def only_confound(suite: Suite, measured: Mapping[str, int]) -> Confound:
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     found = known(
         find_confound(first, second, suite=suite, cells=(first, second), samples_per_step=measured)
     )
@@ -154,7 +154,7 @@ def only_confound(suite: Suite, measured: Mapping[str, int]) -> Confound:
 
 
 def measured_in(suite: Suite, *samples: int) -> dict[str, int]:
-    return {cell.cell_id: each for cell, each in zip(expand_cells(suite), samples, strict=True)}
+    return {cell.cell_id: each for cell, each in zip(suite.cells, samples, strict=True)}
 
 
 def test_a_scripts_control_holds_the_measured_batch_by_the_argument_that_divides_it() -> None:
@@ -173,7 +173,7 @@ def test_a_scripts_control_holds_the_measured_batch_by_the_argument_that_divides
 @pytest.mark.parametrize("name", ["albert-scaling/rehearsal", "bert-trainium/original"])
 def test_steps_that_follow_the_batch_are_no_difference_of_their_own(name: str) -> None:
     suite = load_suite(SUITES / f"{name}.yaml").suite
-    cells = expand_cells(suite)
+    cells = suite.cells
     measured = samples_per_step(suite, cells)
     for confound in confounds_of(suite, cells, measured):
         assert not {each.name for each in confound.differences} & {
@@ -213,7 +213,7 @@ def test_an_argument_that_the_include_entry_can_not_remove_makes_no_control() ->
             {"strategy": "single", "hyperparameters.cache": 1, "hyperparameters.batch_size": 8}
         ],
     )
-    first, second = expand_cells(suite)
+    first, second = suite.cells
     other = replace(second, hyperparameters={"batch_size": 8, "cache": 1})
     found = known(find_confound(first, other, suite=suite, cells=(first, other)))
     assert ("hyperparameters.stream", "yes", "default") in [

@@ -20,10 +20,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
 from traindyno.core.statistics.estimates import Range
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.quantity import projected_seconds
@@ -33,7 +33,7 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 SUITE = make_suite(
     matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000
 )
-CELLS = expand_cells(SUITE)
+CELLS = SUITE.cells
 CHECKPOINT = (OneTimeEvent(name="checkpoint", step=30, seconds=2.0),)
 
 
@@ -121,7 +121,7 @@ def test_one_trial_does_not_tell_whether_a_limit_is_kept() -> None:
 
 
 TYPES = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=288_000)
-FAST, SLOW = expand_cells(TYPES)
+FAST, SLOW = TYPES.cells
 
 
 @pytest.mark.parametrize("faults", [1, 2, 3])
@@ -149,13 +149,13 @@ def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
                 replace(each, price=replace(each.price, purchase="spot"))
                 for each in trials(cell, step_seconds, suite, count=4)
             ]
-            for cell, step_seconds in zip(expand_cells(suite), (1.2, 1.0), strict=True)
+            for cell, step_seconds in zip(suite.cells, (1.2, 1.0), strict=True)
         )
         hit = [
             remeasured(each, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds)
             for each in slow[:2]
         ]
-        verdict = judge(suite, expand_cells(suite), [*hit, *slow[2:], *fast])
+        verdict = judge(suite, suite.cells, [*hit, *slow[2:], *fast])
         assert (verdict.recommended, verdict.finding) == (
             fast[0].run.cell.cell_id,
             Finding.RECOMMENDED,

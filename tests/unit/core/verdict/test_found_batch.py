@@ -21,7 +21,6 @@ from traindyno.core.measurement.run_result import RunResult, parse_run_result, r
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.refusals import refuse_searches
 from traindyno.core.search.largest_batch import Probe
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.processes import global_batch_size, planned_learning_rate
@@ -63,7 +62,7 @@ def with_finding(result: RunResult, finding: BatchFinding) -> RunResult:
 
 def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
     results = []
-    for cell, batch in zip(expand_cells(suite), found, strict=True):
+    for cell, batch in zip(suite.cells, found, strict=True):
         if batch is None:
             results.append(failed_result(cell, 1, Outcome.OUT_OF_MEMORY))
             continue
@@ -75,7 +74,7 @@ def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
 
 def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> None:
     suite = suite_of()
-    cells = expand_cells(suite)
+    cells = suite.cells
     first = plan_round(suite, cells, execution_id="e", round_number=1)
     assert [(run.trial, run.searches_batch) for run in first] == [(1, True)] * 2
     results = first_results(suite, [6, 24])
@@ -96,7 +95,7 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
 def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
     suite = suite_of()
     results = first_results(suite, [6, None])
-    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=results)
+    runs = plan_round(suite, suite.cells, execution_id="e", round_number=2, results=results)
     assert {(run.cell.label, run.trial) for run in runs} == {("eager", 2), ("eager", 3)}
 
 
@@ -106,9 +105,9 @@ def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -
     same batch.
     """
     suite = suite_of(2, learning_rate=RATE, gradient_accumulation_steps=accumulation)
-    assert {planned_learning_rate(cell.settings) for cell in expand_cells(suite)} == {None}
+    assert {planned_learning_rate(cell.settings) for cell in suite.cells} == {None}
     results = first_results(suite, [6, 24])
-    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=2, results=results)
+    runs = plan_round(suite, suite.cells, execution_id="e", round_number=2, results=results)
     for run in with_batches(runs, results):
         settings, batch = trained_settings(run), {"eager": 6, "compiled": 24}[run.cell.label]
         assert global_batch_size(settings, 1) == batch * accumulation
@@ -117,7 +116,7 @@ def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -
 
 def test_the_learning_rate_of_the_searching_trial_follows_the_parents_batch(tmp_path: Path) -> None:
     suite = suite_of(learning_rate=RATE)
-    first, *_ = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    first, *_ = plan_round(suite, suite.cells, execution_id="e", round_number=1)
     job = Job(execution_id="e", job_id="j1", runs=(replace(first, job_id="j1"),))
     path = tmp_path / "document.json"
     path.write_text(json.dumps(job_document(job, suite, SETTINGS)))
@@ -159,13 +158,13 @@ def test_the_row_says_which_batch_was_found(
     outcome: Outcome, finding: BatchFinding, shown: object
 ) -> None:
     suite = suite_of(trials=1)
-    cell, _ = expand_cells(suite)
+    cell, _ = suite.cells
     ended = (
         completed_result(cell, 1, suite=suite)
         if outcome is Outcome.COMPLETED
         else failed_result(cell, 1, outcome)
     )
-    row, _ = judge(suite, expand_cells(suite), [with_finding(ended, finding)]).rows
+    row, _ = judge(suite, suite.cells, [with_finding(ended, finding)]).rows
     assert FIGURE.value(row) == shown
 
 
@@ -181,7 +180,7 @@ def test_no_larger_batch_is_possible_than_the_global_one_allows(
     """
     kept = {} if whole is None else {"global_batch_size": whole}
     suite = suite_of(1, batch_size_per_device={**SEARCH, "begin": 1}, **kept)
-    cell, _ = expand_cells(suite)
+    cell, _ = suite.cells
     batch = shown if isinstance(shown, int) else 2
     finding = BatchFinding(
         batch=batch, probes=tuple(Probe(batch=each, fits=True) for each in {1, batch})
@@ -197,7 +196,7 @@ def test_the_cell_and_its_stored_result_show_the_batch() -> None:
     results = first_results(suite, [6, 24])
     assert [parse_run_result(run_result_document(each)).found_batch for each in results] == [6, 24]
     assert parse_run_result(run_result_document(results[0])).batch_finding == FINDING
-    rows = judge(suite, expand_cells(suite), results).rows
+    rows = judge(suite, suite.cells, results).rows
     assert [FIGURE.value(row) for row in rows] == [6, 24]
     assert FIGURE.is_known_of(rows)
 
@@ -242,7 +241,7 @@ def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: in
     document = script_document(training={"batch_size_per_device": searched})
     document["workload"]["hyperparameters"]["samples"] = "16"
     suite = parse_suite(document)
-    runs = plan_round(suite, expand_cells(suite), execution_id="e", round_number=1)
+    runs = plan_round(suite, suite.cells, execution_id="e", round_number=1)
     (job,) = share_jobs([replace(run, found_batch=found, job_id="j1") for run in runs], suite)
     (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)[
         "runs"
@@ -255,9 +254,8 @@ def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: in
 
 
 def test_a_cell_that_can_share_no_job_can_search_no_batch() -> None:
-    suite = suite_of()
-    first, second = expand_cells(suite)
-    alone = replace(second, settings=replace(second.settings, strategy=Strategy.SMDDP))
-    (refusal,) = refuse_searches(suite, [first, alone])
-    assert f"cell compiled ({second.cell_id}) searches its batch" in refusal
+    suite = replace(suite_of(), include=({"strategy": Strategy.SMDDP},))
+    alone = suite.cells[-1]
+    (refusal,) = refuse_searches(suite)
+    assert f"cell {alone.label} ({alone.cell_id}) searches its batch" in refusal
     assert "strategy smddp is started by SageMaker's own launcher" in refusal

@@ -22,7 +22,6 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Run, Suite
@@ -66,7 +65,7 @@ class Lab:
     """
 
     def __init__(self, source: Random, suite: Suite) -> None:
-        self.source, self.suite, self.cells = source, suite, expand_cells(suite)
+        self.source, self.suite, self.cells = source, suite, suite.cells
         self.level = {
             cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.07, 1.1, 1.4)) for cell in self.cells
         }
@@ -196,9 +195,7 @@ def with_a_slow_round(suite: Suite, *levels: float) -> list[RunResult]:
         ]
         for number, level in enumerate(levels)
     ]
-    return completed_results(
-        expand_cells(suite), rounds[0], rounds[1][:3], *rounds[2:], suite=suite
-    )
+    return completed_results(suite.cells, rounds[0], rounds[1][:3], *rounds[2:], suite=suite)
 
 
 def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -> None:
@@ -210,7 +207,7 @@ def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -
         matrix={"batch_size_per_device": (1, 2, 4)},
         measurement=Measurement(trials=4, jobs=Jobs.SEPARATE),
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     verdict = judge(suite, cells, with_a_slow_round(suite, 1.0, 1.05, 1.02))
     first, second, third = (cell.cell_id for cell in cells)
     assert [row.cell_id for row in verdict.ranked_rows] == [first, third, second]
@@ -227,7 +224,7 @@ def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> Non
         baseline={},
         measurement=Measurement(trials=4, jobs=Jobs.SEPARATE),
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = with_a_slow_round(suite, 1.0, 1.05)
     verdict = judge(suite, cells, results)
     first, second = verdict.ranked_rows

@@ -13,9 +13,8 @@ from traindyno.core.costs.hazard import measure_success
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.summarise import run_columns
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
@@ -27,7 +26,7 @@ STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1, Strategy.SMDDP)
 SUITE = make_suite(
     matrix={"strategy": STRATEGIES}, training={"instance": "ml.p4d.24xlarge"}, examples=100_000
 )
-CELLS = expand_cells(SUITE)
+CELLS = SUITE.cells
 FAST, NEAR, BEHIND, FURTHER = CELLS
 SAYS = "at least 25 % slower"
 

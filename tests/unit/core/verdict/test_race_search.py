@@ -14,11 +14,11 @@ from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.selection import Relation
 from traindyno.core.step_log.line import SCATTER
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.runs import is_probed
-from traindyno.core.suite.suite import Cell, Measurement, Run, Suite
+from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import MOST_UNTOLD, is_futile, plan_round
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
@@ -41,9 +41,7 @@ def suite_of(trials: int = 9, jobs: Jobs = Jobs.SHARED) -> Suite:
 
 
 def cell_of(suite: Suite, batch: int) -> Cell:
-    return next(
-        cell for cell in expand_cells(suite) if cell.settings.batch_size_per_device == batch
-    )
+    return next(cell for cell in suite.cells if cell.settings.batch_size_per_device == batch)
 
 
 def done(
@@ -76,9 +74,7 @@ def first_round(suite: Suite, seconds: Mapping[int, float]) -> list[RunResult]:
 
 
 def planned(suite: Suite, results: list[RunResult], number: int = 2) -> tuple[Run, ...]:
-    return plan_round(
-        suite, expand_cells(suite), execution_id="e", round_number=number, results=results
-    )
+    return plan_round(suite, suite.cells, execution_id="e", round_number=number, results=results)
 
 
 def named(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
@@ -158,7 +154,7 @@ def test_a_lead_that_the_tests_settle_ends_the_race() -> None:
     first = first_round(suite, {1: 1.0, 2: 1.06, 4: 1.2, 8: 1.3})
     results = rerun(suite, first, {1: 1.0, 2: 1.06}, 2, 3)
     assert planned(suite, results, 3) == ()
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     assert verdict.finding is Finding.RECOMMENDED
     assert verdict.recommended == cell_of(suite, 1).cell_id
     assert [rival.cell_id for rival in verdict.rivals] == [cell_of(suite, 2).cell_id]
@@ -196,7 +192,7 @@ def test_a_dropped_cell_that_noise_hides_from_the_sole_leader_runs_again() -> No
     noisy = [*first, done(suite, 1, 2, 1.12), done(suite, 1, 3, 0.98)]
     assert named(planned(suite, noisy, 3)) == [(1, 4), (1, 5), (2, 2), (2, 3)]
     assert planned(suite, [*first, done(suite, 1, 2, 1.001), done(suite, 1, 3, 0.999)], 3) == ()
-    verdict = judge(suite, expand_cells(suite), noisy)
+    verdict = judge(suite, suite.cells, noisy)
     assert (verdict.finding, *verdict.dropped) == (
         Finding.TOO_FEW_TRIALS,
         *(cell_of(suite, b).cell_id for b in (4, 8)),
@@ -208,7 +204,7 @@ def test_a_stopped_race_has_no_answer_where_a_dropped_cell_was_as_fast(seconds: 
     """The leader's second run was slower, in a job of its own."""
     suite = suite_of(jobs=Jobs.SEPARATE)
     results = [*first_round(suite, {1: 1.0, 2: 1.11, 4: 1.6, 8: 1.7}), done(suite, 1, 2, seconds)]
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     assert verdict.finding is Finding.TOO_FEW_TRIALS
     assert "cells with one trial can't be compared" in told(verdict)
 
@@ -223,7 +219,7 @@ def test_a_sole_leader_says_that_none_came_near_it() -> None:
     assert named(planned(suite, results)) == [(1, 2), (1, 3)]
     results = rerun(suite, results, {1: 1.0}, 2, 3)
     assert planned(suite, results, 3) == ()
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     assert verdict.finding is Finding.ONLY_ONE
     assert "no other cell was within 5 % of it" in told(verdict)
 
@@ -237,7 +233,7 @@ def test_a_sole_leader_is_as_far_ahead_in_the_table_as_its_headline_says() -> No
         done(suite, 1, 2, 1.08),
         done(suite, 1, 3, 1.08),
     ]
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     best, second = (estimate_of(row, verdict.metric) for row in verdict.ranked_rows[:2])
     behind = known(second).mean / known(best).mean - 1
     assert behind == pytest.approx(0.25, abs=0.003)
@@ -268,7 +264,7 @@ def test_a_cell_that_was_dropped_too_near_comes_back() -> None:
 def test_one_run_of_this_machine_says_little(seconds: float, said: str) -> None:
     suite = replace(suite_of(trials=3), training={"instance": "local.cpu"})
     results = rerun(suite, first_round(suite, {1: 1.0, 2: seconds}), {1: 1.0}, 2, 3)
-    assert said in told(judge(suite, expand_cells(suite), results))
+    assert said in told(judge(suite, suite.cells, results))
 
 
 @pytest.mark.parametrize(
@@ -284,7 +280,7 @@ def test_what_was_measured_of_this_machine_replaces_the_assumption(
         for each in results
         for log in [known(each.environment)]
     ]
-    scatter = judge(suite, expand_cells(suite), logged).scatter.share
+    scatter = judge(suite, suite.cells, logged).scatter.share
     assert least < scatter < most
 
 
@@ -293,7 +289,7 @@ def test_a_cell_that_was_outpaced_by_an_unknown_share_is_not_said_to_be_far() ->
     ended = done(suite, 2, 1, 1.0, Outcome.OUTPACED)
     ended = replace(ended, attempts=(replace(ended.attempts[-1], bound=None),))
     results = rerun(suite, [*first_round(suite, {1: 1.0}), ended], {1: 1.0}, 2, 3)
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     assert verdict.finding is Finding.TOO_FEW_TRIALS
     assert "batch 1 was fastest; 1 other cell ran once." in told(verdict)
 
@@ -304,7 +300,7 @@ def test_a_contender_whose_further_runs_were_lost_runs_again() -> None:
     results += [done(suite, 1, trial, 1.0, Outcome.INTERNAL_ERROR) for trial in (2, 3)]
     assert named(planned(suite, results, 3)) == [(1, 4), (1, 5), (2, 4), (2, 5)]
     short = suite_of(trials=3)
-    verdict = judge(short, expand_cells(short), results)
+    verdict = judge(short, short.cells, results)
     assert verdict.finding is Finding.TOO_FEW_TRIALS
     assert verdict.recommended == cell_of(suite, 1).cell_id
     assert "no other cell" not in told(verdict)
@@ -317,7 +313,7 @@ def test_if_the_leader_fails_the_next_ones_contend(outcome: Outcome) -> None:
     assert named(planned(suite, results)) == [(1, 2), (1, 3)]
     results += [done(suite, 1, trial, 1.0, outcome) for trial in (2, 3)]
     assert named(planned(suite, results, 3)) == [(2, 2), (2, 3), (4, 2), (4, 3)]
-    verdict = judge(suite, expand_cells(suite), rerun(suite, results, {2: 1.09, 4: 1.15}, 2, 3))
+    verdict = judge(suite, suite.cells, rerun(suite, results, {2: 1.09, 4: 1.15}, 2, 3))
     assert verdict.recommended == cell_of(suite, 2).cell_id
     assert verdict.ranked_rows[0].cell_id == verdict.recommended
     assert "1 cell was dropped: in its one run, measured" in told(verdict)
@@ -361,10 +357,10 @@ def test_the_looks_after_further_jobs_share_the_significance_and_a_grid_has_one(
 ) -> None:
     suite = suite_of(trials, jobs)
     results = rerun(suite, first_round(suite, {1: 1.0, 2: 1.05}), {1: 1.0, 2: 1.05}, 2, 3)
-    found = judge(suite, expand_cells(suite), results)
+    found = judge(suite, suite.cells, results)
     assert found.significance == pytest.approx(0.05 / looks)
     grid = replace(suite, search=Search.GRID)
-    assert judge(grid, expand_cells(grid), results).significance == 0.05
+    assert judge(grid, grid.cells, results).significance == 0.05
 
 
 @pytest.mark.parametrize(("trials", "looks"), [(9, 2), (13, 3), (3, 1)])
@@ -372,7 +368,7 @@ def test_a_race_of_this_machine_is_judged_after_every_four_runs(trials: int, loo
     suite = replace(suite_of(trials), training={"instance": "local.cpu"})
     seconds = {1: 1.0, 2: 1.3}
     results = rerun(suite, first_round(suite, seconds), seconds, 2, 3)
-    found = judge(suite, expand_cells(suite), results)
+    found = judge(suite, suite.cells, results)
     assert found.significance == pytest.approx(0.007 / looks)
     assert found.level == 0.007
 
@@ -381,7 +377,7 @@ def test_figures_of_a_pair_have_intervals_of_one_level_and_of_one_width() -> Non
     suite = replace(suite_of(), training={"instance": "local.cpu"})
     seconds = {1: 1.0, 2: 1.9}
     results = rerun(suite, first_round(suite, seconds), seconds, 2)
-    found = judge(suite, expand_cells(suite), results)
+    found = judge(suite, suite.cells, results)
     assert found.finding is Finding.RECOMMENDED
     (rival,) = found.rivals
     assert known(rival.comparison.interval).confidence == pytest.approx(1 - 0.007 / 2)

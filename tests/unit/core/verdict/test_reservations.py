@@ -15,7 +15,6 @@ from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostSpread
 from traindyno.core.step_log import line
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -23,7 +22,7 @@ from traindyno.core.verdict.verdict_text import describe_verdict
 SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"}
 )
-DDP, FSDP = expand_cells(SUITE)
+DDP, FSDP = SUITE.cells
 FAST, SLOW = (1.0, 1.01, 0.99), (1.3, 1.31, 1.29)
 
 

@@ -6,7 +6,6 @@ from decimal import Decimal
 from tests.unit.run_samples import completed_results, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import GoalKind, Jobs, Search, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Run, Suite
@@ -31,20 +30,18 @@ def labelled(runs: tuple[Run, ...]) -> list[tuple[str, int]]:
 
 
 def results_of(suite: Suite, *seconds: list[float]) -> list[RunResult]:
-    return completed_results(expand_cells(suite), *seconds, suite=suite)
+    return completed_results(suite.cells, *seconds, suite=suite)
 
 
 def next_round(suite: Suite, results: list[RunResult], number: int = 2) -> list[tuple[str, int]]:
     return labelled(
-        plan_round(
-            suite, expand_cells(suite), execution_id="e", round_number=number, results=results
-        )
+        plan_round(suite, suite.cells, execution_id="e", round_number=number, results=results)
     )
 
 
 def test_a_grid_is_one_round() -> None:
     suite = replace(suite_of(trials=2), search=Search.GRID)
-    cells = expand_cells(suite)
+    cells = suite.cells
     runs = labelled(plan_round(suite, cells, execution_id="e", round_number=1))
     assert [sorted(runs[:3]), sorted(runs[3:])] == [
         [("ddp", 1), ("fsdp", 1), ("zero1", 1)],
@@ -56,9 +53,7 @@ def test_a_grid_is_one_round() -> None:
 def test_where_everything_fails_the_search_is_over() -> None:
     suite = suite_of()
     results = [
-        failed_result(cell, trial, Outcome.IMAGE_ERROR)
-        for cell in expand_cells(suite)
-        for trial in (1, 2)
+        failed_result(cell, trial, Outcome.IMAGE_ERROR) for cell in suite.cells for trial in (1, 2)
     ]
     assert next_round(suite, results) == []
 
@@ -69,8 +64,8 @@ def test_a_cell_that_may_keep_the_limit_after_all_stays() -> None:
     goal = Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal("4.15"))
     suite = suite_of(goal=goal)
     results = results_of(suite, [1.00, 1.02, 1.01], [1.15, 1.19, 1.16], [2.00, 2.02, 2.01])
-    verdict = judge(suite, expand_cells(suite), results)
-    assert set(verdict.refused) == {cell.cell_id for cell in expand_cells(suite)[1:]}
+    verdict = judge(suite, suite.cells, results)
+    assert set(verdict.refused) == {cell.cell_id for cell in suite.cells[1:]}
     assert sorted(label for label, _ in next_round(suite, results)) == ["ddp", "fsdp"]
 
 

@@ -11,8 +11,8 @@ from tests.unit.core.verdict.test_control_cells import SUITES, samples_per_step
 from tests.unit.run_samples import completed_result
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import expand_cells
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.confounds import find_confound, learning_key
 from traindyno.core.verdict.evidence import gather_evidence
@@ -31,7 +31,7 @@ def results_of(suite: Suite) -> list[RunResult]:
             samples=batch,
             suite=suite,
         )
-        for index, cell in enumerate(expand_cells(suite))
+        for index, cell in enumerate(suite.cells)
         for batch in [all_measured(suite)[cell.cell_id]]
         for trial in (1, 2)
     ]
@@ -42,19 +42,19 @@ def suite_of(name: str) -> Suite:
 
 
 def verdict_of(suite: Suite, results: Sequence[RunResult]) -> Verdict:
-    return judge(suite, expand_cells(suite), results)
+    return judge(suite, suite.cells, results)
 
 
 def differences(
     first: Cell, second: Cell, suite: Suite, measured: dict[str, int]
 ) -> list[tuple[str, str, str]]:
-    cells = expand_cells(suite)
+    cells = suite.cells
     found = find_confound(first, second, suite=suite, cells=cells, samples_per_step=measured)
     return [(each.name, each.first, each.second) for each in found.differences] if found else []
 
 
 def all_measured(suite: Suite) -> dict[str, int]:
-    return samples_per_step(suite, expand_cells(suite))
+    return samples_per_step(suite, suite.cells)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_equal_measured_batches_are_no_difference_however_they_are_divided(
     devices: both 256.
     """
     suite = suite_of(name)
-    cells = expand_cells(suite)
+    cells = suite.cells
     if name == "bert-trainium/original":
         # the post's P4d cell with batch 8 trains on 64 samples a step, the added one with 32 on 256
         assert [*all_measured(suite).values()] == [64, 256, 256]
@@ -113,7 +113,7 @@ def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name
 
 def test_a_larger_measured_batch_on_more_processes_is_named() -> None:
     suite = suite_of("hf_trainer")
-    single, large, two = expand_cells(suite)
+    single, large, two = suite.cells
     # 32 x 1 against 8 x 2: 16 processes' samples
     assert ("global batch", "32", "16") in differences(large, two, suite, all_measured(suite))
     # the argument itself is the only change
@@ -122,14 +122,14 @@ def test_a_larger_measured_batch_on_more_processes_is_named() -> None:
 
 def test_a_value_that_all_cells_have_is_no_difference() -> None:
     suite = suite_of("hf_trainer")
-    single, large, _ = expand_cells(suite)
+    single, large, _ = suite.cells
     same = replace(large, hyperparameters={**single.hyperparameters, "max_steps": 40})
     assert differences(single, same, suite, {}) == []
 
 
 def test_samples_of_a_step_are_the_measured_ones_and_unknown_if_trials_differ() -> None:
     suite = suite_of("hf_trainer")
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = results_of(suite)
     assert gather_evidence(suite, cells, results).samples_per_step == all_measured(suite)
     other = completed_result(cells[0], 3, samples=17, suite=suite)
@@ -138,7 +138,7 @@ def test_samples_of_a_step_are_the_measured_ones_and_unknown_if_trials_differ() 
 
 def test_scripts_learn_alike_only_with_equal_arguments_and_measured_batches() -> None:
     suite = suite_of("hf_trainer")
-    cell = expand_cells(suite)[2]
+    cell = suite.cells[2]
     more = replace(cell, settings=replace(cell.settings, instance_count=4))
     keys = {learning_key(each, suite.workload, 16) for each in (cell, more)}
     assert len(keys) == 1

@@ -13,7 +13,6 @@ from tests.unit.core.verdict.test_time_to_quality import FASTEST, evaluated, sui
 from tests.unit.run_samples import completed_results, make_suite, remeasured
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
@@ -35,7 +34,7 @@ def quality_suite(cells: int) -> Suite:
 @cache
 def template_of(goal: Goal) -> RunResult:
     suite = suite_of(goal)
-    return evaluated(expand_cells(suite)[0], 1, suite)
+    return evaluated(suite.cells[0], 1, suite)
 
 
 def later(result: RunResult, factor: float) -> RunResult:
@@ -54,7 +53,7 @@ def judged_by_seeds(suite: Suite, source: random.Random, cv: float, *, shows_see
 
     Each seed has its own time to the quality in each cell; without seeds, a cell has one time.
     """
-    cells = expand_cells(suite)
+    cells = suite.cells
     template = template_of(suite.goal)
     factors: dict[tuple[str, int | None], float] = {}
     results = []
@@ -87,7 +86,7 @@ def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
     the trial.
     """
     suite = suite_of(FASTEST)
-    fast, slow = expand_cells(suite)
+    fast, slow = suite.cells
     results = [
         evaluated(cell, trial, suite, step_seconds=pace * (1 + trial / 1000))
         for cell, pace in ((fast, 1.0), (slow, 1.5))
@@ -112,7 +111,7 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     suite = make_suite(
         training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]}
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = completed_results(cells, *LED, suite=suite)
     by_seed = judge(suite, cells, results)
     one_seed = judge(suite, cells, [replace(result, seed=None) for result in results])
@@ -132,7 +131,7 @@ def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution() -> None
     suite = make_suite(
         training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]}
     )
-    cells = expand_cells(suite)
+    cells = suite.cells
     verdict = judge(suite, cells, completed_results(cells, *LED, suite=suite, loss=lambda _: None))
     assert verdict.finding is Finding.RECOMMENDED
     assert any(
@@ -154,7 +153,7 @@ def test_only_trials_that_each_show_their_own_seed_are_draws(
     seeds: Sequence[int | None], finding: Finding
 ) -> None:
     suite = suite_of(FASTEST)
-    fast, slow = expand_cells(suite)
+    fast, slow = suite.cells
     results = [
         replace(evaluated(cell, trial, suite, step_seconds=pace * (1 + trial / 1000)), seed=seed)
         for cell, pace in ((fast, 1.0), (slow, 15.0))

@@ -30,10 +30,10 @@ from traindyno.core.costs.to_target import (
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
 from traindyno.core.suite.goal import Goal, QualityTarget
-from traindyno.core.suite.suite import Cell, Measurement, Suite
+from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
@@ -82,15 +82,15 @@ def judged(suite: Suite, *cells: tuple[float, Sequence[float]], trials: int = 3)
         evaluated(
             cell, trial, suite, step_seconds=seconds * (1 + trial / 1000), accuracies=accuracies
         )
-        for cell, (seconds, accuracies) in zip(expand_cells(suite), cells, strict=True)
+        for cell, (seconds, accuracies) in zip(suite.cells, cells, strict=True)
         for trial in range(1, trials + 1)
     ]
-    return judge(suite, expand_cells(suite), results)
+    return judge(suite, suite.cells, results)
 
 
 def test_time_and_money_to_the_target_by_hand() -> None:
     suite = suite_of(FASTEST)
-    result = evaluated(expand_cells(suite)[0], 1, suite)
+    result = evaluated(suite.cells[0], 1, suite)
     found = reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.85))
     # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 +
     # 50) s at $36/h, billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
@@ -103,7 +103,7 @@ def test_time_and_money_to_the_target_by_hand() -> None:
 
 def test_on_spot_only_the_billed_share_is_paid() -> None:
     suite = suite_of(FASTEST)
-    result = evaluated(expand_cells(suite)[0], 1, suite)
+    result = evaluated(suite.cells[0], 1, suite)
     (attempt,) = result.attempts
     spot = replace(
         result, attempts=(replace(attempt, billable_seconds=85.0, training_seconds=170.0),)
@@ -116,7 +116,7 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
     """FSDP is faster, but learns more slowly: ddp reaches 90 % at its second evaluation."""
     suite = suite_of(FASTEST)
     verdict = judged(suite, (1.0, (0.80, 0.91, 0.93)), (0.8, (0.5, 0.8, 0.905)))
-    ddp, _ = expand_cells(suite)
+    ddp, _ = suite.cells
     # 6 % apart, with evaluations 15 % apart
     assert (verdict.metric, verdict.finding) == (Metric.SECONDS_TO_TARGET, Finding.UNDECIDED)
     assert verdict.recommended == ddp.cell_id
@@ -135,7 +135,7 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
 def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> None:
     suite = suite_of(CHEAPEST)
     verdict = judged(suite, (1.0, RISING), (0.1, (0.5, 0.8, 0.83)))
-    ddp, fsdp = expand_cells(suite)
+    ddp, fsdp = suite.cells
     assert (verdict.finding, verdict.recommended, verdict.rivals) == (
         Finding.ONLY_ONE,
         ddp.cell_id,
@@ -147,7 +147,7 @@ def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> Non
 
 def test_a_cell_of_which_some_trials_reached_the_target_is_not_ranked() -> None:
     suite = suite_of(CHEAPEST)
-    ddp, fsdp = expand_cells(suite)
+    ddp, fsdp = suite.cells
     results = [evaluated(ddp, trial, suite) for trial in (1, 2)]
     results += [evaluated(fsdp, 1, suite), evaluated(fsdp, 2, suite, accuracies=(0.5, 0.6, 0.7))]
     verdict = judge(suite, (ddp, fsdp), results)
@@ -169,7 +169,7 @@ def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
     affair.
     """
     suite = suite_of(FASTEST)
-    ddp, fsdp = expand_cells(suite)
+    ddp, fsdp = suite.cells
     results = [evaluated(ddp, trial, suite) for trial in (1, 2, 3)]
     for trial in (1, 2, 3):
         result = evaluated(fsdp, trial, suite, step_seconds=0.5)
@@ -184,7 +184,7 @@ def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
 def test_money_to_quality_follows_the_price() -> None:
     types = ("ml.p4d.24xlarge", "ml.g5.12xlarge")
     suite = suite_of(CHEAPEST, instances=types)
-    p4d, g5 = expand_cells(suite)
+    p4d, g5 = suite.cells
     results = [evaluated(p4d, trial, suite) for trial in (1, 2)]
     slow = [evaluated(g5, trial, suite, step_seconds=2.0) for trial in (1, 2)]
     cheap = replace(PRICE, usd_per_instance_hour=Decimal(9))
@@ -227,7 +227,7 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
     steps: int,
 ) -> None:
     suite = suite_of(FASTEST)
-    ddp, fsdp = expand_cells(suite)
+    ddp, fsdp = suite.cells
     results = [stopped(ddp, trial, suite, steps=steps) for trial in range(1, 4)]
     slower = [evaluated(fsdp, trial, suite, step_seconds=1 + trial / 1000) for trial in range(1, 4)]
     verdict = judge(suite, [ddp, fsdp], [*results, *slower])
@@ -249,7 +249,7 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
 
 def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None:
     suite = suite_of(FASTEST)
-    ddp = expand_cells(suite)[0]
+    ddp = suite.cells[0]
     cut = remeasured(
         completed_result(ddp, 1, suite=suite), is_reached=False, reason="too few steps"
     )
@@ -277,7 +277,7 @@ def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(
             after=[phase_line("evaluate", at, at + 2) for at in begins],
             end_reason=reason,
         ),
-        run=completed_result(expand_cells(suite)[0], 1).run,
+        run=completed_result(suite.cells[0], 1).run,
         suite=suite,
         attempts=[make_attempt(phase_seconds={"starting": 60.0, "training": sum(seconds) + 2})],
     )
@@ -299,7 +299,7 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     it are kept.
     """
     suite = suite_of(FASTEST)
-    cell = expand_cells(suite)[0]
+    cell = suite.cells[0]
     plain = evaluated(cell, 1, suite)
     target = known(suite.goal.target)
     later = tuple(replace(each, time=each.time + 410) for each in known(plain.measured).evaluations)
@@ -312,7 +312,7 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
 
 def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
     suite = suite_of(FASTEST)
-    fast, slow = expand_cells(suite)
+    fast, slow = suite.cells
 
     def judged(lead: float) -> Verdict:
         results = [

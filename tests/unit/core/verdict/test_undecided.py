@@ -12,7 +12,6 @@ from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_time import SingleStall, measure_step_time
 from traindyno.core.statistics.estimates import NO_RANGE, Range
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.undecided import find_undecided, range_between
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
@@ -23,7 +22,7 @@ SUITE = make_suite(
     training={"instance": "ml.p4d.24xlarge"},
     examples=1_000_000,
 )
-FAST, SLOW = expand_cells(SUITE)
+FAST, SLOW = SUITE.cells
 
 
 def a_stall(share: float, most_share: float, seconds: float = 30.0) -> tuple[SingleStall, ...]:

@@ -25,7 +25,6 @@ from traindyno.core.step_log.line import (
     WORK_UNIT,
     phase_line,
 )
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
@@ -65,7 +64,7 @@ def with_samples(result: RunResult, mean: float, most: int) -> RunResult:
 def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None = None) -> Verdict:
     """``samples``: the mean of a step of each cell; ``most``: of its largest step."""
     suite = suite_of(points, search="grid")
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = [
         with_samples(completed_result(cell, trial, suite=suite), mean, largest)
         for cell, mean, largest in zip(cells, samples, most or [*map(round, samples)], strict=True)
@@ -163,7 +162,7 @@ def test_more_processes_make_up_for_a_smaller_batch_each() -> None:
         ],
         search="grid",
     )
-    one, two, four = expand_cells(suite)
+    one, two, four = suite.cells
     results = [completed_result(cell, 1, suite=suite, samples=32) for cell in (one, two, four)]
     assert judge(suite, (one, two), results[:2]).likeness.unlike is None
     assert judge(suite, (one, two, four), results).finding is Finding.UNLIKE_WORK
@@ -178,7 +177,7 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(
     search: str, is_outpaced: bool
 ) -> None:
     suite = suite_of([{"packing": "False"}, {"packing": "True"}], search=search)
-    rows, blocks = expand_cells(suite)
+    rows, blocks = suite.cells
     setup = phase_line(SETUP, 0.0, 1.0, {WORK_UNIT: "packed blocks of 64 tokens"})
     results = [
         completed_result(rows, 1, suite=suite),
@@ -223,7 +222,7 @@ def test_a_cell_whose_rows_may_be_parts_of_anothers_is_unlike_work(
 ) -> None:
     """As sequence parallelism: both processes have the same rows, each a half of each."""
     suite = suite_of([{"sp": 1, "length": 128}, {"length": 128} | point], search="grid")
-    whole, parts = expand_cells(suite)
+    whole, parts = suite.cells
     results = []
     for cell, sizes in ((whole, WHOLE), (parts, values)):
         facts = {} if sizes is None else {ROW_VALUES: sizes}
@@ -242,7 +241,7 @@ def test_a_cell_whose_rows_may_be_parts_of_anothers_is_unlike_work(
 
 def test_a_cell_that_does_not_log_each_step_leaves_the_answer_open() -> None:
     suite = suite_of([{"every": 1}, {"every": 50}])
-    all_steps, some = expand_cells(suite)
+    all_steps, some = suite.cells
     lacking = phase_line(
         TEARDOWN, START, START, {UNLOGGED_STEPS: 1950, CPU_SECONDS: 1.0, WAIT_SECONDS: 2.0}
     )

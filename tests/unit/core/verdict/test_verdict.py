@@ -18,10 +18,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
 from traindyno.core.statistics.selection import Relation
-from traindyno.core.suite.cells import expand_cells
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.suite import Cell, Suite
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
@@ -53,14 +53,14 @@ def trials(
 
 
 def judged(suite: Suite, *step_seconds: Sequence[float], **changes: Any) -> Verdict:
-    cells = expand_cells(suite)
+    cells = suite.cells
     return judge(suite, cells, completed_results(cells, *step_seconds, suite=suite, **changes))
 
 
 def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     suite = suite_of()
     verdict = judged(suite, [1.00, 1.01, 0.99], [1.20, 1.21, 1.19], [1.50, 1.51, 1.49])
-    ddp, fsdp, _ = expand_cells(suite)
+    ddp, fsdp, _ = suite.cells
     assert verdict.finding is Finding.RECOMMENDED
     assert verdict.recommended == ddp.cell_id
     assert [rival.relation for rival in verdict.rivals] == [Relation.BEATEN, Relation.BEATEN]
@@ -117,7 +117,7 @@ def test_one_trial_claims_nothing() -> None:
 
 def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
     suite = suite_of()
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = trials(suite, cells[0], [1.0, 1.0])
     results += [
         failed_result(cells[1], trial, Outcome.OUT_OF_MEMORY, "CUDA out of memory")
@@ -133,7 +133,7 @@ def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
 
 def test_a_headline_says_which_cells_have_no_result_and_that_the_baseline_is_one() -> None:
     suite = suite_of()
-    baseline, best, third = expand_cells(suite)
+    baseline, best, third = suite.cells
     late = [failed_result(baseline, trial, Outcome.TIMED_OUT, "still running") for trial in (1, 2)]
     own = trials(suite, best, [1.0, 1.01])
     text = "The baseline, ddp, has no result: the runs ended as timed out."
@@ -152,7 +152,7 @@ def test_a_headline_says_which_cells_have_no_result_and_that_the_baseline_is_one
 
 def test_nothing_measured_says_so() -> None:
     suite = suite_of()
-    cells = expand_cells(suite)
+    cells = suite.cells
     verdict = judge(suite, cells, [failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)])
     assert verdict.finding is Finding.NONE_MEASURED
     assert verdict.recommended is None
@@ -167,7 +167,7 @@ def test_cheapest_and_fastest_can_disagree() -> None:
         suite = suite_of(goal, instances=instances)
         results = [
             result
-            for cell, seconds in zip(expand_cells(suite), (1.0, 2.0), strict=True)
+            for cell, seconds in zip(suite.cells, (1.0, 2.0), strict=True)
             for result in trials(
                 suite,
                 cell,
@@ -175,7 +175,7 @@ def test_cheapest_and_fastest_can_disagree() -> None:
                 PaidPrice(usd_per_instance_hour=prices[cell.settings.instance]),
             )
         ]
-        verdict = judge(suite, expand_cells(suite), results)
+        verdict = judge(suite, suite.cells, results)
         return verdict.row(verdict.recommended or "").instance
 
     assert recommended(FASTEST) == "ml.p4d.24xlarge"
@@ -204,10 +204,10 @@ def test_without_prices_one_instance_type_is_compared_by_instance_hours() -> Non
 
 def test_a_cell_without_a_price_can_not_be_called_cheapest() -> None:
     suite = suite_of(instances=("ml.p4d.24xlarge", "ml.g5.12xlarge"))
-    priced, unpriced = expand_cells(suite)
+    priced, unpriced = suite.cells
     results = trials(suite, priced, [1.0, 1.0])
     results += trials(suite, unpriced, [0.1, 0.1], PaidPrice(usd_per_instance_hour=None))
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     assert verdict.recommended == priced.cell_id
     assert verdict.refused == {unpriced.cell_id: "its price is unknown"}
 
@@ -216,7 +216,7 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
     # seed 4: 6033 s x 24.725 $/h against 6553 s: equal where 6553 s x price = 6033 s x 24.725,
     # 22.763 $/h
     suite = suite_of(instances=("ml.trn1.32xlarge", "ml.p4d.24xlarge"))
-    trainium, p4d = expand_cells(suite)
+    trainium, p4d = suite.cells
     # billed is 100 + 10 + 60 x step seconds: overhead 110 s, then 12,499 steps
     steps = {trainium.cell_id: (6033 - 110) / 12_499, p4d.cell_id: (6553 - 110) / 12_499}
     results = [
@@ -226,7 +226,7 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
             suite, cell, [steps[cell.cell_id]] * 2, PaidPrice(usd_per_instance_hour=Decimal(usd))
         )
     ]
-    verdict = judge(suite, expand_cells(suite), results)
+    verdict = judge(suite, suite.cells, results)
     assert verdict.recommended == trainium.cell_id
     (found,) = verdict.sensitivity.break_evens
     assert found.instance == "ml.p4d.24xlarge"
@@ -239,7 +239,7 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
 def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(goal: Goal) -> None:
     """Each cell's line from its overhead to the figure of the table."""
     suite = suite_of(goal)
-    cells = expand_cells(suite)
+    cells = suite.cells
     slow_start = trials(suite, cells[0], [1.0, 1.0])
     quick_start = [_billed_less(result, 50) for result in trials(suite, cells[1], [1.1, 1.1])]
     results = [_with_schedule(each) for each in slow_start + quick_start]
@@ -278,7 +278,7 @@ def _billed_less(result: RunResult, seconds: float) -> RunResult:
 
 def test_a_faster_cell_that_learns_otherwise_is_refused() -> None:
     suite = suite_of(FASTEST)
-    cells = expand_cells(suite)
+    cells = suite.cells
     noise = random.Random(5)
 
     def losses(level: float) -> Callable[[int], float]:
@@ -293,7 +293,7 @@ def test_a_faster_cell_that_learns_otherwise_is_refused() -> None:
 
 def test_spending_is_the_sum_of_all_runs() -> None:
     suite = suite_of()
-    cells = expand_cells(suite)
+    cells = suite.cells
     # 100 + 10 + 60 = 170 s at $36/h is $1.70; a failed run billed 50 s is $0.50
     results = [*trials(suite, cells[0], [1.0, 1.0]), failed_result(cells[1], 1, Outcome.TIMED_OUT)]
     assert judge(suite, cells, results).spent_usd == Decimal("3.9")

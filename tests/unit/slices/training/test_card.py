@@ -27,7 +27,6 @@ from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import checkpoints_prefix, saved_model_key, suite_key
 from traindyno.core.step_log.fields import Evaluation
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
@@ -76,7 +75,7 @@ def test_the_job_of_a_training_writes_its_model_where_nothing_expires() -> None:
     suite = small_suite()
     for chains in (False, True):
         chosen = replace(suite, limits=replace(suite.limits, chain_jobs=chains))
-        run = next(iter(trial_runs(EXECUTION, expand_cells(chosen), [1])))
+        run = next(iter(trial_runs(EXECUTION, chosen.cells, [1])))
         request = build_training_job_request(run, chosen, attempt=1, settings=SETTINGS)
         place = request["OutputDataConfig"]["S3OutputPath"]
         key = saved_model_key(EXECUTION, run.run_id, request["TrainingJobName"], is_kept=chains)
@@ -114,7 +113,7 @@ def test_only_hub_ids_are_named_to_the_hub(
     document = small_document()
     document["workload"] |= {"model": {"path": model}, "dataset": {"path": dataset}}
     suite = parse_suite(document)
-    cell, _ = expand_cells(suite)
+    cell, _ = suite.cells
     result = completed_result(cell, 1, suite=suite)
     card = card_of(Training(training_id="a", execution_id="a", cell=cell, steps=9), suite, result)
     front = yaml.safe_load(card.split("---\n")[1])
@@ -139,7 +138,7 @@ def test_text_of_a_job_is_text_in_its_card() -> None:
     """Names of metrics and versions are the script's."""
     hostile = "".join(CHARACTERS.values())
     suite = parse_suite(small_document())
-    cell, _ = expand_cells(suite)
+    cell, _ = suite.cells
     plain = completed_result(cell, 1, suite=suite)
     assert plain.measured is not None
     assert plain.environment is not None

@@ -20,7 +20,6 @@ from traindyno.core.errors import SuiteInvalid
 from traindyno.core.lab_names import EXECUTION_HOURS
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Jobs, Purchase
 from traindyno.core.suite.suite_file import suite_document
@@ -69,14 +68,14 @@ def test_the_suite_of_a_training_is_accepted_and_has_its_cell_alone(
     document: dict[str, Any],
 ) -> None:
     suite = parse_suite(document)
-    for cell in expand_cells(suite):
+    for cell in suite.cells:
         limits = training_limits(suite.limits, cell.settings, Decimal("1.2"), PROJECTED, None)
         made = training_suite(
             suite, cell, limits=limits, purchase=Purchase.SPOT, projected=PROJECTED
         )
         read = parse_suite(json.loads(json.dumps(suite_document(made))))
         assert read == made
-        (only,) = expand_cells(read)
+        (only,) = read.cells
         assert only.cell_id == cell.cell_id
         assert (read.measurement.trials, read.measurement.jobs, read.purchase) == (
             1,
@@ -95,7 +94,7 @@ def test_a_checkpoint_is_written_every_ten_minutes_and_ten_times_at_least() -> N
     # 10,000 examples in batches of 1 are 10,000 steps of 1 s: 600 steps are ten minutes, and 1000 a
     # tenth
     suite = parse_suite(small_document())
-    (cell, _) = expand_cells(suite)
+    (cell, _) = suite.cells
     made = training_suite(
         suite, cell, limits=suite.limits, purchase=suite.purchase, projected=PROJECTED
     )
@@ -115,14 +114,14 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
     seconds: float, usd_per_hour: Decimal, cap: int | None
 ) -> None:
     suite = parse_suite(small_document())
-    settings = expand_cells(suite)[0].settings
+    settings = suite.cells[0].settings
     amount = None if cap is None else Decimal(cap)
     limits = training_limits(
         suite.limits, settings, usd_per_hour, Projected(seconds=seconds), amount
     )
     made = parse_suite({**small_document(), "limits": suite_document(suite)["limits"]})
     terms = run_terms(
-        settings, training_suite(made, expand_cells(made)[0], limits=limits, purchase=made.purchase)
+        settings, training_suite(made, made.cells[0], limits=limits, purchase=made.purchase)
     )
     assert limits.max_job_seconds <= LONGEST_JOB_SECONDS
     assert amount in (None, limits.max_usd)
@@ -142,7 +141,7 @@ def test_a_training_that_outlasts_its_execution_is_told_before_it_starts(
     training = Training(
         training_id="model",
         execution_id="model",
-        cell=expand_cells(suite)[0],
+        cell=suite.cells[0],
         steps=None,
         projected=Projected(seconds=days * 86_400.0),
     )
@@ -161,7 +160,7 @@ def test_without_a_projection_the_suites_own_limits_count(
     suite = parse_suite(
         small_document(limits={"max_usd": 100, "max_hours": 9, "max_job_seconds": 7200})
     )
-    settings = expand_cells(suite)[0].settings
+    settings = suite.cells[0].settings
     limits = training_limits(suite.limits, settings, Decimal("1.2"), Projected(), amount)
     assert limits == replace(suite.limits, max_usd=expected)
 

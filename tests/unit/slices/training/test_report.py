@@ -21,7 +21,6 @@ from traindyno.core.costs.projected_actual import ProjectedActual, job_seconds
 from traindyno.core.planning.plan import read_stored_plan, stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key
 from traindyno.core.statistics.estimates import Interval
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import parse_report
@@ -49,7 +48,7 @@ EARLIER: dict[str, Any] = {"earlier": ("first",), "earlier_seconds": 100.0, "ear
 
 def trained(**changes: Any) -> MemoryLab:
     lab, suite = empty_lab(), parse_suite(unprepared_document())
-    (cell, _) = expand_cells(suite)
+    (cell, _) = suite.cells
     made = training_suite(suite, cell, limits=suite.limits, purchase=suite.purchase)
     take_in(lab, json.loads(json.dumps(suite_document(made))))
     training = Training(

@@ -12,6 +12,7 @@ from traindyno.core.instances.instance_types import (
     InstanceType,
     find_instance_type,
 )
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import (
     TRAITS,
     BaseWeights,
@@ -43,7 +44,6 @@ from traindyno.core.suite.settings import (
     setting_descriptions,
     settings_with,
 )
-from traindyno.core.suite.suite import Cell
 from traindyno.core.suite.workload import Workload
 
 SMDDP_FAMILIES = ("p4d", "p4de", "p3dn")

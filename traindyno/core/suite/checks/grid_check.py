@@ -12,7 +12,6 @@ from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.suite.cells import (
-    expand_cells,
     grid_points,
     included_point,
     is_in_grid,
@@ -185,7 +184,7 @@ def _check_included(suite: Suite) -> Iterator[Problem]:
 def _check_combinations(suite: Suite) -> Iterator[Problem]:
     """Each reason once, with the cells that it concerns."""
     concerned: dict[tuple[str, str], list[str]] = {}
-    for cell in expand_cells(suite):
+    for cell in suite.cells:
         for impossible in find_impossible(cell, suite.workload):
             concerned.setdefault((impossible.field, impossible.reason), []).append(cell.label)
     for (field, reason), labels in concerned.items():
@@ -207,7 +206,7 @@ def _check_documents(suite: Suite) -> Iterator[Problem]:
     """The settings of a cell, which a job of a built-in task gets as one text."""
     if suite.workload.task is Task.SCRIPT:
         return
-    for cell in expand_cells(suite):
+    for cell in suite.cells:
         size = len(json.dumps(settings_document(cell.settings)))
         if size > HYPERPARAMETER_CHARACTERS:
             yield Problem(
