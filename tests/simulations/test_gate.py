@@ -19,7 +19,6 @@ from tests.simulations.recorded_noise import FOLDER, read_recording
 from tests.simulations.repetitions import repetitions
 from tests.unit.run_samples import completed_result, known, make_attempt, make_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.suite.suite import Cell
 from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
 from traindyno.core.verdict.gate import GateFinding, check_gate
@@ -54,13 +53,13 @@ def recorded_noise(name: str) -> Noise:
 
 def execution(name: str, instance: str, factor: float, noise: Iterator[float]) -> ExecutionRecord:
     suite = make_suite(training={"instance": instance}, matrix={"strategy": ("ddp",)})
-    (cell,) = cells = expand_cells(suite)
+    (cell,) = suite.cells
     results = tuple(
         _result(cell, name, job, trial, factor * next(noise))
         for job in range(JOBS)
         for trial in range(TRIALS_OF_JOB)
     )
-    return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=results)
+    return ExecutionRecord(execution_id=name, suite=suite, cells=suite.cells, results=results)
 
 
 def _result(cell: Cell, execution_id: str, job: int, trial: int, slower: float) -> RunResult:

@@ -10,7 +10,6 @@ import pytest
 from tests.unit.run_samples import PRICE, completed_results, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.statistics.estimates import comparison_of
-from traindyno.core.suite.cells import expand_cells
 from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
 from traindyno.core.verdict.gate import (
     DEARER,
@@ -27,7 +26,7 @@ STEADY = (1.0, 1.001, 0.999)
 def record(name: str, *step_seconds: Sequence[float], **changes: Any) -> ExecutionRecord:
     strategies = ("ddp", "fsdp")[: len(step_seconds)]
     suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": strategies})
-    cells = expand_cells(suite)
+    cells = suite.cells
     results = completed_results(cells, *step_seconds, suite=suite, **changes)
     return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=tuple(results))
 
