@@ -23,6 +23,7 @@ from tests.simulations.suites.figures import Row
 from tests.simulations.suites.play import LEVELS
 from tests.simulations.suites.rows import ROWS
 from traindyno.core.suite.suite import Confirm
+from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.verdict import Verdict, verdict_document
 
 FOLDER = REPO_ROOT / "tests" / "data" / "findings"
@@ -161,7 +162,7 @@ def numbers_of(verdict: Verdict) -> dict[str, Any]:
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    quality = [part for part in row["parts"] if part["part"] == "CellQuality"]
+    quality = [part for part in row["parts"] if part["kind"] == CellQuality.kind]
     return {
         **{name: row[name] for name in ROW},
         "hosts": {name: row["hosts"][name] for name in HOSTS},

@@ -19,7 +19,7 @@ from tests.simulations.recorded_noise import FOLDER, read_recording
 from tests.simulations.repetitions import repetitions
 from tests.unit.run_samples import completed_result, known, make_attempt, make_suite
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.suite import Cell
+from traindyno.core.suite.cells import Cell
 from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
 from traindyno.core.verdict.gate import GateFinding, check_gate
 

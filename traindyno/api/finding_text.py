@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from traindyno.api.trial_rows import Columns
+from traindyno.api.trial_rows import TrialColumns
 from traindyno.core.costs.quantity_text import (
     change_text,
     counted,
@@ -13,7 +13,7 @@ from traindyno.core.costs.quantity_text import (
     share_text,
 )
 from traindyno.core.statistics.selection import Relation
-from traindyno.figures.judge import CellFinding, Claim, Finding
+from traindyno.figures.judge import JudgedCell, TrialsClaim, TrialsFinding
 
 MOST_NAMED = 4
 HEADING = ("cell", "trials", "mean", "against the best", "finding")
@@ -28,14 +28,14 @@ RELATIONS = {
 LITTLE_CORRELATED = 0.1
 
 
-def finding_text(finding: Finding) -> str:
+def finding_text(finding: TrialsFinding) -> str:
     """What the trials show, and what would settle the rest, in sentences."""
     return "\n".join(finding_lines(finding))
 
 
-def finding_lines(finding: Finding) -> Iterator[str]:
+def finding_lines(finding: TrialsFinding) -> Iterator[str]:
     yield _headline(finding)
-    if finding.claim in (Claim.BEST, Claim.WITHIN_TOLERANCE):
+    if finding.claim in (TrialsClaim.BEST, TrialsClaim.WITHIN_TOLERANCE):
         wrong = f"{finding.significance * 100:g}"
         yield (
             f"If trials are independent, at most {wrong} of 100 such tables make a claim that is "
@@ -50,27 +50,27 @@ def finding_lines(finding: Finding) -> Iterator[str]:
         )
 
 
-def _headline(finding: Finding) -> str:
+def _headline(finding: TrialsFinding) -> str:
     best = finding.best.cell
     extreme = "highest" if finding.is_rate else "lowest"
     tolerance = _share(finding.tolerance)
     match finding.claim:
-        case Claim.BEST:
+        case TrialsClaim.BEST:
             nearest = finding.cells[1]
             return (
                 f"Use {best}: its value is the {extreme}. The next best, {nearest.cell}, is at "
                 f"{_change(nearest)}."
             )
-        case Claim.WITHIN_TOLERANCE:
+        case TrialsClaim.WITHIN_TOLERANCE:
             return f"Use {best}: no other cell is better by more than {tolerance}."
-        case Claim.UNDECIDED:
+        case TrialsClaim.UNDECIDED:
             open_cells = finding.related(Relation.OPEN)
             return (
                 f"Undecided between {_named([finding.best, *open_cells])}: {best} has the "
                 f"{extreme} mean, but {open_cells[0].cell}, at {_change(open_cells[0])}, may be as "
                 "good."
             )
-        case Claim.TOO_FEW_TRIALS:
+        case TrialsClaim.TOO_FEW_TRIALS:
             single = [cell for cell in finding.cells if cell.estimate.count == 1]
             return (
                 f"Undecided: {best} has the {extreme} mean, but of {_named(single)} there is one "
@@ -78,13 +78,13 @@ def _headline(finding: Finding) -> str:
             )
 
 
-def _named(cells: Sequence[CellFinding]) -> str:
+def _named(cells: Sequence[JudgedCell]) -> str:
     names = [cell.cell for cell in cells[:MOST_NAMED]]
     more = len(cells) - len(names)
     return joined([*names, counted(more, "other")] if more else names)
 
 
-def _change(cell: CellFinding) -> str:
+def _change(cell: JudgedCell) -> str:
     if cell.change is None:
         return ""
     interval = cell.change_interval
@@ -94,8 +94,8 @@ def _change(cell: CellFinding) -> str:
     return f"{change_text(cell.change)} ({ends})"
 
 
-def _to_decide(finding: Finding) -> Iterator[str]:
-    if finding.claim is not Claim.UNDECIDED:
+def _to_decide(finding: TrialsFinding) -> Iterator[str]:
+    if finding.claim is not TrialsClaim.UNDECIDED:
         return
     if finding.to_decide.trials is not None:
         yield f"{finding.to_decide.trials} trials of each of these cells would decide."
@@ -105,7 +105,7 @@ def _to_decide(finding: Finding) -> Iterator[str]:
         yield "No reasonable number of trials decides: the cells are too much alike."
 
 
-def finding_rows(finding: Finding) -> list[tuple[str, ...]]:
+def finding_rows(finding: TrialsFinding) -> list[tuple[str, ...]]:
     """The rows of a table, below ``HEADING``."""
     return [
         (
@@ -119,7 +119,7 @@ def finding_rows(finding: Finding) -> list[tuple[str, ...]]:
     ]
 
 
-def _estimate(cell: CellFinding, unit: str | None) -> str:
+def _estimate(cell: JudgedCell, unit: str | None) -> str:
     estimate = cell.estimate
     suffix = "" if unit is None else f" {unit}"
 
@@ -132,7 +132,7 @@ def _estimate(cell: CellFinding, unit: str | None) -> str:
     return estimate_text(estimate.mean, interval.low, interval.high, text)
 
 
-def unknown_lines(columns: Columns) -> Iterator[str]:
+def unknown_lines(columns: TrialColumns) -> Iterator[str]:
     """What the table does not have, and what follows from it."""
     if columns.host is None:
         yield (
@@ -148,7 +148,7 @@ def unknown_lines(columns: Columns) -> Iterator[str]:
         yield "No blocks are named: what trials of one day or node share is taken for noise."
 
 
-def markdown(finding: Finding, columns: Columns) -> str:
+def markdown(finding: TrialsFinding, columns: TrialColumns) -> str:
     rows = [HEADING, ("---",) * len(HEADING), *finding_rows(finding)]
     escaped = [[text.replace("|", "\\|") for text in row] for row in rows]
     table = [f"| {' | '.join(row)} |" for row in escaped]

@@ -6,8 +6,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from traindyno.api.trial_rows import Columns, TrialsInvalid, trials_of
-from traindyno.figures.judge import Finding, judge_trials
+from traindyno.api.trial_rows import TrialColumns, TrialsInvalid, trials_of
+from traindyno.figures.judge import TrialsFinding, judge_trials
 
 #: A rate by its name: of these, more is better.
 RATE_NAME = re.compile(
@@ -36,7 +36,7 @@ def judge(
     order: str | None = None,
     better: str | None = None,
     tolerance: float = 0.02,
-) -> Finding:
+) -> TrialsFinding:
     """Which cell is best, by how much, and how sure that is, from trials that ran anywhere.
 
     The method is that of the lab's verdicts (docs/method.md): means of logarithms, ratios with
@@ -64,17 +64,17 @@ def judge(
         TrialsInvalid: rows that can't be compared, with the row, the column and what is expected.
     """
     names = (cell,) if isinstance(cell, str) else tuple(cell)
-    columns = Columns(value=value, cell=names, block=block, host=host, order=order)
+    columns = TrialColumns(value=value, cell=names, block=block, host=host, order=order)
     return judge_table(as_rows(rows), columns, better=better, tolerance=tolerance)
 
 
 def judge_table(
     rows: Sequence[Mapping[str, Any]],
-    columns: Columns,
+    columns: TrialColumns,
     *,
     better: str | None = None,
     tolerance: float = 0.02,
-) -> Finding:
+) -> TrialsFinding:
     """Raises TrialsInvalid."""
     if better is not None and better not in tuple(Better):
         raise TrialsInvalid(f"better: got {better!r}, expected less or greater")

@@ -3,11 +3,12 @@
 import csv
 import importlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from traindyno.api.trial_rows import Columns, TrialsInvalid
+from traindyno.api.trial_rows import TrialColumns, TrialsInvalid
 from traindyno.core.documents.problems import shown
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.step_log.content import Session, StepLog
@@ -25,9 +26,9 @@ Row = Mapping[str, Any]
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a file or a folder. Raises TrialsInvalid."""
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         return list(_step_log_rows(path))
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113  (the same)
         raise TrialsInvalid(f"{path} does not exist, expected {READABLE}")
     if path.stat().st_size > MOST_BYTES:
         raise TrialsInvalid(f"{path} has more than {MOST_BYTES:,} bytes, expected a row a trial")
@@ -82,10 +83,11 @@ def _json_rows(path: Path) -> list[Row]:
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     except ValueError as error:
         raise TrialsInvalid(f"{path} is no JSON: {error}") from error
-    for number, row in enumerate(rows, start=1):
+    listed = list[Row](rows)
+    for number, row in enumerate(listed, start=1):
         if not isinstance(row, Mapping):
             raise TrialsInvalid(f"{path}, row {number}: got {shown(row)}, expected an object")
-    return rows
+    return listed
 
 
 def _parquet_rows(path: Path) -> list[Row]:
@@ -164,7 +166,9 @@ def _throughput(session: Session) -> Throughput | None:
     )
 
 
-def log_columns(rows: Sequence[Row]) -> Columns:
+def log_columns(rows: Sequence[Row]) -> TrialColumns:
     """The columns of step logs."""
     has_hosts = all(row["host"] for row in rows)
-    return Columns(value=RATE, cell=("cell",), host="host" if has_hosts else None, order="began_at")
+    return TrialColumns(
+        value=RATE, cell=("cell",), host="host" if has_hosts else None, order="began_at"
+    )

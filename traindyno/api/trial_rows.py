@@ -24,7 +24,7 @@ class TrialsInvalid(TraindynoError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class TrialColumns:
     """The columns of a table. Several of ``cell`` name a cell together. ``block``: what trials of
     different cells share, such as a day. ``host``: the machine, or several joined by spaces.
     ``order``: when a trial ran.
@@ -50,7 +50,7 @@ class TrialTable:
     unit: str | None
 
 
-def trials_of(rows: Sequence[Mapping[str, Any]], columns: Columns) -> TrialTable:
+def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> TrialTable:
     """The trials of a table, one row each; rows are counted from 1. Raises TrialsInvalid."""
     if not rows:
         raise TrialsInvalid("the table has no row, expected one for each trial")
@@ -73,7 +73,7 @@ def trials_of(rows: Sequence[Mapping[str, Any]], columns: Columns) -> TrialTable
     return TrialTable(trials={cell: tuple(own) for cell, own in trials.items()}, unit=unit)
 
 
-def _require_columns(rows: Sequence[Mapping[str, Any]], columns: Columns) -> None:
+def _require_columns(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> None:
     present = list(dict.fromkeys(str(name) for row in rows for name in row))
     for name in columns.named:
         if name not in present:
@@ -156,7 +156,7 @@ def _text(row: Mapping[str, Any], number: int, column: str) -> str:
     return text
 
 
-def _require_scatter(trials: Mapping[str, Sequence[Trial]], columns: Columns) -> None:
+def _require_scatter(trials: Mapping[str, Sequence[Trial]], columns: TrialColumns) -> None:
     name = " and ".join(columns.cell)
     if len(trials) < 2:
         raise TrialsInvalid(

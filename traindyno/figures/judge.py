@@ -27,7 +27,7 @@ from traindyno.core.statistics.selection import Relation, correct_for_selection
 from traindyno.figures.settle import Rival, ToDecide, settle
 
 
-class Claim(StrEnum):
+class TrialsClaim(StrEnum):
     """What the trials show of the best cell."""
 
     BEST = "best"
@@ -37,7 +37,7 @@ class Claim(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellFinding:
+class JudgedCell:
     """A cell beside the best one.
 
     ``change``: its mean ÷ the best one's, in the value's own unit, with the interval of the test
@@ -52,13 +52,13 @@ class CellFinding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class TrialsFinding:
     """What the trials show. ``cells``: the best first, the others by their means. ``significance``:
     a claim is wrong with this probability at most.
     """
 
-    claim: Claim
-    cells: tuple[CellFinding, ...]
+    claim: TrialsClaim
+    cells: tuple[JudgedCell, ...]
     to_decide: ToDecide
     is_rate: bool
     tolerance: float
@@ -69,10 +69,10 @@ class Finding:
     unit: str | None = None
 
     @property
-    def best(self) -> CellFinding:
+    def best(self) -> JudgedCell:
         return self.cells[0]
 
-    def related(self, *relations: Relation) -> tuple[CellFinding, ...]:
+    def related(self, *relations: Relation) -> tuple[JudgedCell, ...]:
         return tuple(cell for cell in self.cells if cell.relation in relations)
 
 
@@ -114,7 +114,7 @@ def judge_trials(
     tolerance: float = 0.02,
     significance: float = SIGNIFICANCE,
     hosts: HostSpread = STATED_PRIOR,
-) -> Finding:
+) -> TrialsFinding:
     """The finding on two cells or more.
 
     Args:
@@ -147,9 +147,9 @@ def judge_trials(
         cell: _estimate(model, cell, is_rate, tails.get(cell, (significance / 2,) * 2))
         for cell in known
     }
-    found = [CellFinding(cell=best, estimate=estimates[best])]
+    found = [JudgedCell(cell=best, estimate=estimates[best])]
     found += [_beside_best(rival, estimates[rival.cell_id], is_rate) for rival in rivals]
-    return Finding(
+    return TrialsFinding(
         claim=_claim([rival.relation for rival in rivals]),
         cells=tuple(found),
         to_decide=to_decide,
@@ -164,13 +164,13 @@ def _as_cost(trial: Trial, is_rate: bool) -> Trial:
     return replace(trial, value=1 / trial.value) if is_rate else trial
 
 
-def _claim(relations: Sequence[Relation]) -> Claim:
+def _claim(relations: Sequence[Relation]) -> TrialsClaim:
     if Relation.UNKNOWN in relations:
-        return Claim.TOO_FEW_TRIALS
+        return TrialsClaim.TOO_FEW_TRIALS
     if Relation.OPEN in relations:
-        return Claim.UNDECIDED
+        return TrialsClaim.UNDECIDED
     are_beaten = all(relation is Relation.BEATEN for relation in relations)
-    return Claim.BEST if are_beaten else Claim.WITHIN_TOLERANCE
+    return TrialsClaim.BEST if are_beaten else TrialsClaim.WITHIN_TOLERANCE
 
 
 def _estimate(model: _Model, cell: str, is_rate: bool, tails: tuple[float, float]) -> Estimate:
@@ -185,14 +185,14 @@ def _estimate(model: _Model, cell: str, is_rate: bool, tails: tuple[float, float
     )
 
 
-def _beside_best(rival: Rival, estimate: Estimate, is_rate: bool) -> CellFinding:
+def _beside_best(rival: Rival, estimate: Estimate, is_rate: bool) -> JudgedCell:
     """``comparison`` is the best cell ÷ this one in cost, which is this one ÷ the best in rate."""
     ratio = rival.comparison.ratio
     interval = rival.comparison.interval
     if not is_rate:
         ratio = 1 / ratio
         interval = None if interval is None else _inverse(interval)
-    return CellFinding(
+    return JudgedCell(
         cell=rival.cell_id,
         estimate=estimate,
         change=ratio,

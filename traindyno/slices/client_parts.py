@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
     "list": (execution_commands.list_executions, "--local --limit 5"),
     "report": (run_commands.report, "first --local --output reports"),
     "reprice": (pricing.reprice_execution, "first --region eu-west-1"),
-    "compare": (compare, "before after --tolerance '3 %' --local"),
+    "compare": (compare, "before after --tolerance 3% --local"),
     "judge": (judge, "trials.csv --value seconds --cell config --host node"),
     "claims": (claims.claims, "suites/bert-trainium/claims.yaml first --local"),
     "import": (

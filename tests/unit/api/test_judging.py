@@ -17,7 +17,7 @@ from traindyno import TrialsInvalid, finding_text, judge
 from traindyno.bundle import REPO_ROOT
 from traindyno.cli.main import commands
 from traindyno.core.statistics.selection import Relation
-from traindyno.figures.judge import Claim, Finding
+from traindyno.figures.judge import TrialsClaim, TrialsFinding
 
 PUBLISHED = REPO_ROOT / "tests" / "data" / "published_trials"
 TABLES = 200
@@ -34,13 +34,13 @@ def rows_of(noise: float = 0.01, seed: int = 1, trials: int = 5, **levels: float
     ]
 
 
-def of(rows: Any, **columns: Any) -> Finding:
+def of(rows: Any, **columns: Any) -> TrialsFinding:
     return judge(rows, **{"value": "seconds", "cell": "config", **columns})
 
 
 def test_a_clear_lead_is_found_with_its_change() -> None:
     finding = of(rows_of(a=100.0, b=120.0))
-    assert finding.claim is Claim.BEST
+    assert finding.claim is TrialsClaim.BEST
     assert finding.best.cell == "a"
     (other,) = finding.related(Relation.BEATEN)
     assert other.change == pytest.approx(1.2, rel=0.03)
@@ -70,15 +70,15 @@ def test_blocks_remove_what_trials_of_a_day_share() -> None:
         {**row, "day": f"day {row['trial']}", "seconds": row["seconds"] * days[row["trial"]]}
         for row in rows_of(a=100.0, b=105.0)
     ]
-    assert of(rows).claim is Claim.UNDECIDED
-    assert of(rows, block="day").claim is Claim.BEST
+    assert of(rows).claim is TrialsClaim.UNDECIDED
+    assert of(rows, block="day").claim is TrialsClaim.BEST
 
 
 def test_one_host_of_each_cell_leaves_the_spread_of_hosts() -> None:
     rows = [{**row, "node": row["config"]} for row in rows_of(a=100.0, b=104.0)]
-    assert of(rows).claim is Claim.BEST
+    assert of(rows).claim is TrialsClaim.BEST
     finding = of(rows, host="node")
-    assert finding.claim is Claim.UNDECIDED
+    assert finding.claim is TrialsClaim.UNDECIDED
     assert "further hosts" in finding_text(finding)
 
 
@@ -93,7 +93,7 @@ def test_a_drift_is_seen_only_in_a_known_order() -> None:
 
 def test_equal_cells_are_open_with_the_trials_that_would_decide() -> None:
     finding = of(rows_of(noise=0.05, a=100.0, b=101.5))
-    assert finding.claim is Claim.UNDECIDED
+    assert finding.claim is TrialsClaim.UNDECIDED
     assert finding.to_decide.trials is not None
     assert f"{finding.to_decide.trials} trials of each of these cells would decide" in finding_text(
         finding
@@ -115,7 +115,7 @@ def test_two_equal_cells_are_seldom_told_apart_by_recorded_runs() -> None:
             {"config": "ab"[place % 2], "place": place, "seconds": value}
             for place, value in enumerate(values)
         ]
-        false += of(rows, order="place", tolerance=0.0).claim is Claim.BEST
+        false += of(rows, order="place", tolerance=0.0).claim is TrialsClaim.BEST
     error = 2.5 * math.sqrt(MOST_FALSE * (1 - MOST_FALSE) / TABLES)
     assert false / TABLES <= MOST_FALSE + error
 
@@ -124,7 +124,7 @@ def test_two_equal_cells_are_seldom_told_apart_by_recorded_runs() -> None:
 def test_equal_cells_are_seldom_told_apart(cells: int) -> None:
     levels = {f"cell {number}": 100.0 for number in range(cells)}
     false = sum(
-        of(rows_of(seed=seed, trials=4, **levels), tolerance=0.0).claim is Claim.BEST
+        of(rows_of(seed=seed, trials=4, **levels), tolerance=0.0).claim is TrialsClaim.BEST
         for seed in range(TABLES)
     )
     error = 2.5 * math.sqrt(MOST_FALSE * (1 - MOST_FALSE) / TABLES)
@@ -303,26 +303,26 @@ def test_a_folder_without_step_logs_is_refused_with_the_layout(tmp_path: Path) -
         (
             "mlperf_llama2_lora.csv",
             ["--value", "minutes", "--cell", "system"],
-            Claim.UNDECIDED,
+            TrialsClaim.UNDECIDED,
             "tyche_ngpu8_ngc25.04_nemo",
         ),
         # eight nodes against one and two
         (
             "mlperf_bert_throughput.jsonl",
             ["--value", "median_throughput", "--cell", "system"],
-            Claim.BEST,
+            TrialsClaim.BEST,
             "hpf_n8",
         ),
         # smaller batches need fewer epochs
         (
             "zeus_shufflenet_epochs.csv",
             ["--value", "target_epoch", "--cell", "batch_size", "--cell", "optimizer"],
-            Claim.BEST,
+            TrialsClaim.BEST,
             "64 · adadelta",
         ),
     ],
 )
-def test_published_tables(name: str, options: Sequence[str], claim: Claim, best: str) -> None:
+def test_published_tables(name: str, options: Sequence[str], claim: TrialsClaim, best: str) -> None:
     status, output, _ = run(str(PUBLISHED / name), *options, "--format", "json")
     assert status == 0, output
     finding = json.loads(output)

@@ -38,6 +38,9 @@ TEXTS = {
     **dict.fromkeys(("text_column", "label_column"), ("", "missing")),
     **dict.fromkeys(("model", "data", "script"), ("", "missing/file.csv", "sample:nothing")),
 }
+COLUMN_NAMES = ("", "missing", LONG)
+TEXTS |= dict.fromkeys(("value", "block", "host", "order"), COLUMN_NAMES)
+TEXTS["tolerance"] = ("x", "", "nan", "-1", "3", "100 %", "1e-2 %")
 INTEGERS = ("x", "", "1.5", "1e400", "-1", "9" * 5000)
 NUMBERS = ("x", "", "nan", "inf", "-inf", "1e400", "-1")
 CHOICES = ("x", "", "TABLE ")
@@ -57,6 +60,7 @@ PATHS = {
         ("suite", "prices", "quotas", "file"), (".", "missing/file", LONG_NAME, *CONTENTS)
     ),
     "also_send": ("missing/file", LONG_NAME),
+    "trials": ("missing/file", LONG_NAME, *CONTENTS),
     "traces": ("missing/file", "other", "."),
     "folder": ("other", "other/below"),
     "output": ("other", "missing/new.yaml", "."),
@@ -70,10 +74,20 @@ GOOD = {
         "execution": "exec-1",
         "first": "exec-1",
         "second": "exec-2",
+        "trials": "trials.csv",
     },
     **{"job": "job-1", "name": "endpoint-1", "source": "exec-1"},
 }
 BESIDE = {
+    **dict.fromkeys(
+        (
+            ("judge", name)
+            for name in ("trials", "block", "host", "order", "better", "tolerance", "output")
+        ),
+        ("--value=seconds", "--cell=config"),
+    ),
+    ("judge", "value"): ("--cell=config",),
+    ("judge", "cell"): ("--value=seconds",),
     **{("doctor", name): ("--aws",) for name in ("lab", "region", "profile")},
     **{("claims", name): ("exec-1",) for name in ("lab", "region", "profile")},
     **dict.fromkeys(
@@ -165,6 +179,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("here")
     for name, content in CONTENTS.items():
         (folder / name).write_bytes(content)
+    (folder / "trials.csv").write_text("config,seconds\na,1\na,2\nb,3\nb,4\n")
     (folder / "reviews.csv").write_text("text,label\ngood,1\nbad,0\n")
     (folder / "good.yaml").write_text(yaml.safe_dump(script_document()))
     with pytest.MonkeyPatch.context() as patched:

@@ -1,5 +1,6 @@
 """`traindyno judge`: a finding from a table of trials that ran anywhere."""
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +16,7 @@ from traindyno.api.finding_text import (
 )
 from traindyno.api.judging import Better, better_of, judge_table
 from traindyno.api.trial_files import Row, log_columns, read_rows
-from traindyno.api.trial_rows import Columns, TrialsInvalid
+from traindyno.api.trial_rows import TrialColumns, TrialsInvalid
 from traindyno.cli.option_values import share
 from traindyno.cli.output import STANDARD_OUTPUT, print_json, print_text, titled_table
 from traindyno.core.documents.stored import to_document
@@ -105,11 +106,11 @@ def _columns(
     block: str | None,
     host: str | None,
     order: str | None,
-) -> Columns:
+) -> TrialColumns:
     """As named, or as step logs have them."""
-    if trials.is_dir():
+    if os.path.isdir(trials):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         known = log_columns(rows)
-        return Columns(
+        return TrialColumns(
             value=value or known.value,
             cell=tuple(cell) or known.cell,
             block=block,
@@ -123,4 +124,4 @@ def _columns(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, expected a "
             f"column of {trials}: {listed}"
         )
-    return Columns(value=value, cell=tuple(cell), block=block, host=host, order=order)
+    return TrialColumns(value=value, cell=tuple(cell), block=block, host=host, order=order)
