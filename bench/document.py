@@ -6,6 +6,7 @@ Sections of groups that were not measured this time are kept as they are.
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from bench.figure_text import figure_row
@@ -15,6 +16,7 @@ BEGIN = "<!-- written by python -m bench -->"
 END = "<!-- end of what python -m bench wrote -->"
 FIGURE_KEYS = ("figure", "measured", "least_most", "budget", "met")
 MISSED = "no"
+COLUMNS = 100
 
 
 def stored_section(section: Section, origin: str) -> dict[str, Any]:
@@ -55,10 +57,11 @@ def summary(results: Mapping[str, Any]) -> str:
         date = section["origin"].partition(" · ")[0]
         budgets = f"{len(bounded) - len(over)} of {len(bounded)}" if bounded else "none"
         rows.append(f"| {title} | `{section['command']}` | {date} | {len(figures)} | {budgets} |")
-        missed += [
+        texts = [
             f"- {figure['figure']}: {figure['measured']}, budget {figure['budget']}."
             for figure in over
         ]
+        missed += [fill(text, COLUMNS, subsequent_indent="  ") for text in texts]
     return "\n".join(
         [
             BEGIN,
