@@ -5,7 +5,7 @@ summaries in docs/models.md.
 """
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from multiprocessing import get_context
 from textwrap import fill
@@ -82,23 +82,28 @@ def page() -> str:
 
 def section() -> str:
     """The page's summary of family_strategies.csv: the strategies that refuse a family."""
-    lines = []
-    for kind, task, *texts in read_rows(STRATEGY_FILE):
-        refusing = [
+    rows = read_rows(STRATEGY_FILE)
+    by_refusals: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for kind, _, *texts in rows:
+        refusing = tuple(
             name for name, text in zip(TRIED, texts, strict=True) if text.startswith("refused: ")
-        ]
-        if refusing:
-            lines.append(f"| {kind} | {task} | {', '.join(refusing)} |")
-    count = len(read_rows(STRATEGY_FILE))
+        )
+        by_refusals[refusing].append(kind)
+    lines = [
+        f"| {', '.join(kinds)} | {', '.join(refusing)} |"
+        for refusing, kinds in by_refusals.items()
+        if refusing
+    ]
+    equal_count = len(by_refusals[()])
     return "\n".join(
         [
             BEGIN,
             "",
-            f"{count - len(lines)} of {count} families are equal in all {len(TRIED)} columns. "
-            "These are refused in some:",
+            f"{equal_count} of {len(rows)} families are equal in all {len(TRIED)} columns. These "
+            "are refused in some:",
             "",
-            "| model type | task | refused |",
-            "|---|---|---|",
+            "| model types | refused by |",
+            "|---|---|",
             *lines,
             "",
             END,
