@@ -27,10 +27,10 @@ from tests.unit.serving_in_memory import DEPLOYMENT, SAVED_MODEL, SETTINGS
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.table import Table
+from traindyno.cli.commands.serving_commands import deploy_model
 from traindyno.lab.continue_suite import CONTINUES
 from traindyno.lab.end_endpoints import open_serving
 from traindyno.lab.environment import BucketEnvironment
-from traindyno.slices.serving.client import deploy_model
 from traindyno.store.executions import ExecutionRows, execution_key
 from traindyno.store.owners import RunRows
 

@@ -37,7 +37,7 @@ from traindyno.core.suite.suite_file import (
     workload_document,
 )
 from traindyno.core.suite.workload import Workload
-from traindyno.slices.slowness.verdict import CellSteps, describe_steps
+from traindyno.core.verdict.slow_steps import CellSteps, describe_steps
 
 pytestmark = pytest.mark.nightly
 

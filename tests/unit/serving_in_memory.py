@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 
 from tests.unit.lab_in_memory import NOW, MemoryObjects
 from traindyno.aws.endpoints import Endpoints
+from traindyno.cli.commands.serving_commands import deploy_model
 from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import (
@@ -25,7 +26,6 @@ from traindyno.core.suite.choices import Task
 from traindyno.lab.end_endpoints import Serving
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import ServingSettings
-from traindyno.slices.serving.client import deploy_model
 
 NAME = "traindyno--reviews-c1-abc123"
 DEPLOYMENT = ModelDeployment(

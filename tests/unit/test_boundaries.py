@@ -103,7 +103,6 @@ MAY_IMPORT = {
         "traindyno.core",
         "traindyno.figures",
         "traindyno.slices.suite_parts",
-        "traindyno.slices.verdict_parts",
         "cattrs",
     },
     "traindyno/core/statistics": {"traindyno.core.statistics"},

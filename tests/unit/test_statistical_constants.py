@@ -9,7 +9,7 @@ from tests.unit.test_pages import REPO_ROOT
 
 ROOMS = ("statistics", "measurement", "costs", "verdict", "search")
 CORE, SLICES = REPO_ROOT / "traindyno" / "core", REPO_ROOT / "traindyno" / "slices"
-JUDGING_SLICES = ("claims", "pricing", "scaling", "slowness")
+JUDGING_SLICES = ("claims", "pricing", "scaling")
 PAGE = REPO_ROOT / "docs" / "constants.md"
 ROW = re.compile(
     r"\| `(?P<module>[\w/.]+)` `(?P<name>\w+)` \| (?P<value>[^|]+) \| (?P<kind>[^|]+) \| "
@@ -29,7 +29,7 @@ NO_METHOD = {
     ),
     "size": (
         "MOST_TRIALS STEP_TIMES_IN_ALL LOSS_POINTS_IN_ALL FEWEST_POINTS MOST_POINTS "
-        "MOST_STEP_TIMES _MOST_NAMED MOST_ROWS MOST_MISSING MOST_CONTROLS MOST_CHANGES "
+        "MOST_STEP_TIMES _MOST_NAMED MOST_MISSING MOST_CONTROLS MOST_CHANGES "
         "MOST_CROSSOVERS MOST_NAMES GROWTH LONGEST_ERROR LONGEST_VALUE"
     ),
     "arithmetic": "LEAST_COMPARED LEAST_PROBE_STEPS",

@@ -10,9 +10,9 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_row import CellHosts, CellRow, CellTime, Steadiness
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric, Sensitivity
+from traindyno.core.verdict.slow_steps import CellSteps
 from traindyno.core.verdict.verdict import Finding, Likeness, MissingRuns, Verdict
 from traindyno.figures.settle import Rival, ToDecide
-from traindyno.slices.slowness.verdict import CellSteps
 
 Group = TypeVar("Group")
 BEST, SECOND, THIRD = "0000000a", "0000000b", "0000000c"

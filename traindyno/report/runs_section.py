@@ -1,11 +1,13 @@
 """Every run with its outcome, and the last message of failed runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.costs.quantity_text import number_text, place_text, seconds_text, usd_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.s3_keys import saved_model_key
+from traindyno.core.serving.deployment import SERVING_INSTANCE
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, breakable, columns, draw_table, element, join
@@ -33,7 +35,7 @@ COLUMNS = columns(
 TONES = {Outcome.COMPLETED: "good", Outcome.OUTPACED: ""}
 
 
-def draw_runs(report: Report, hints: Sequence[Callable[[Report], Markup | None]] = ()) -> Markup:
+def draw_runs(report: Report) -> Markup:
     alike: dict[tuple[object, ...], list[RunResult]] = {}
     for each in report.results:
         if each.outcome not in TONES:
@@ -47,8 +49,26 @@ def draw_runs(report: Report, hints: Sequence[Callable[[Report], Markup | None]]
         ),
         *(_failure(trials) for trials in alike.values()),
         _problems([each for each in report.results if each.outcome is Outcome.COMPLETED]),
-        *(hint(report) for hint in hints),
+        _batch_hint(report),
         id="runs",
+    )
+
+
+def _batch_hint(report: Report) -> Markup | None:
+    saved = [each for each in report.results if each.outcome is Outcome.COMPLETED and each.attempts]
+    if not saved or not report.suite.measurement.save_model:
+        return None
+    run = saved[-1].run
+    job_name = saved[-1].attempts[-1].job_name
+    is_kept = report.suite.limits.chain_jobs
+    key = saved_model_key(run.execution_id, run.run_id, job_name, is_kept=is_kept)
+    uri = f"s3://BUCKET/{key}"
+    call = (
+        f'Model(model_data="{uri}", …).transformer(1, "{SERVING_INSTANCE}", '
+        '…).transform("s3://…/requests/", …)'
+    )
+    return element(
+        "p", "A batch transform with the SageMaker SDK (docs/serving.md): ", element("code", call)
     )
 
 

@@ -1,6 +1,6 @@
 """The time of each cell by phase, and every trial's step times."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import fmean, median
 
 from traindyno.core.costs.quantity_text import seconds_text
@@ -22,6 +22,7 @@ from traindyno.report.charts.plot import (
     vertical_grid,
 )
 from traindyno.report.markup import Markup, PlotData, download_csv, element
+from traindyno.report.slow_steps_table import draw_slow_steps
 
 WIDTH = 500
 HEIGHT = 190
@@ -110,7 +111,7 @@ def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Mark
     ]
 
 
-def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]]) -> Markup | None:
+def draw_time(report: Report) -> Markup | None:
     results: dict[str, list[RunResult]] = {}
     for each in report.results:
         results.setdefault(each.run.cell.cell_id, []).append(each)
@@ -134,8 +135,8 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
         for label, results in by_cell
     ]
     drawn = [(label, results) for label, results in timed if results][:MOST_CELLS]
-    added = [part for draw in more if (part := draw(report))]
-    if not known and not drawn and not added:
+    slow_steps = draw_slow_steps(report)
+    if not known and not drawn and not slow_steps:
         return None
     title = "Mean time of a run by phase"
     phases = None
@@ -156,7 +157,7 @@ def draw_time(report: Report, more: Sequence[Callable[[Report], Markup | None]])
     return element(
         "section",
         element("h2", "Time"),
-        *added,
+        slow_steps,
         phases,
         element("h3", "Step times", download_csv(_step_data(drawn))),
         element(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from traindyno.api.model_check import ConfigurationUnreachable
-from traindyno.cli.commands import execution_commands, run_commands
+from traindyno.cli.commands import execution_commands, run_commands, serving_commands
 from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.judge_command import judge
@@ -16,7 +16,6 @@ from traindyno.slices.estimates.first_suite import NothingFits, NothingKnown
 from traindyno.slices.imported import client as imported
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.pricing import client as pricing
-from traindyno.slices.serving import client as serving
 from traindyno.slices.training import client as training
 
 # Name → the command, and the example of its help.
@@ -37,9 +36,9 @@ COMMANDS: Mapping[str, tuple[Callable[..., None], str]] = {
         "my-training-2026-11-20 --examples 1000000 --output suite.yaml",
     ),
     "train": (training.train, "first --max-usd 500 --spot"),
-    "deploy": (serving.deploy, "first --instance ml.g5.xlarge --hours 8"),
-    "endpoints": (serving.endpoints, "--format json"),
-    "undeploy": (serving.undeploy, "traindyno--reviews-c0123abcd-4f2a9c"),
+    "deploy": (serving_commands.deploy, "first --instance ml.g5.xlarge --hours 8"),
+    "endpoints": (serving_commands.endpoints, "--format json"),
+    "undeploy": (serving_commands.undeploy, "traindyno--reviews-c0123abcd-4f2a9c"),
     "doctor": (doctor, "--aws --region us-east-1"),
 }
 run_commands.FOLLOWERS[:] = [
@@ -47,9 +46,6 @@ run_commands.FOLLOWERS[:] = [
 ]
 run_commands.LEAVERS[:] = [
     training.leave_trained_model,
-]
-run_commands.DEPLOYERS[:] = [
-    serving.deploy_recommended,
 ]
 REFUSALS: Sequence[type[TraindynoError]] = [
     ModelNotServable,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from traindyno.core.costs.projected_actual import ProjectedActual
-from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.cells_section import draw_batches, draw_cells
@@ -20,8 +19,6 @@ from traindyno.slices.claims import lab as claims
 from traindyno.slices.estimates import report as estimates
 from traindyno.slices.pricing import lab as pricing
 from traindyno.slices.scaling import lab as scaling
-from traindyno.slices.serving import lab as serving
-from traindyno.slices.slowness import report as slowness
 from traindyno.slices.training import card
 from traindyno.slices.training import report as training
 from traindyno.store.results_bucket import ResultsBucket
@@ -40,16 +37,6 @@ PROJECTED: Mapping[str, Callable[[ResultsBucket, str], Iterator[ProjectedActual]
 KEPT: Sequence[Callable[[ResultsBucket, str], None]] = [
     card.keep_card,
 ]
-RUN_HINTS: Sequence[Callable[[Report], Markup | None]] = [
-    serving.batch_hint,
-]
-TIME_PARTS: Sequence[Callable[[Report], Markup | None]] = [
-    slowness.draw_slowness,
-]
-# What a person reads when an execution starts.
-START_LINES: Sequence[Callable[[Suite], Iterator[str]]] = [
-    serving.start_lines,
-]
 VERDICT_LINES: Sequence[Callable[[Report], Iterator[str]]] = [
     pricing.verdict_lines,
 ]
@@ -62,10 +49,10 @@ SECTIONS: Mapping[str, tuple[str, Callable[[Report], Markup | None]]] = {
     "scaling": ("Scaling", scaling.draw_scaling),
     "batches": ("Batches", draw_batches),
     "loss": ("Loss and quality", draw_learning_section),
-    "time": ("Time", lambda report: draw_time(report, TIME_PARTS)),
+    "time": ("Time", draw_time),
     "confounds": ("Confounds", draw_confounds),
     "claims": ("Claims", claims.draw_claims),
-    "runs": ("Runs", lambda report: draw_runs(report, RUN_HINTS)),
+    "runs": ("Runs", draw_runs),
     "receipt": ("Receipt", draw_receipt),
     "provenance": ("Provenance", draw_provenance),
     "data": ("Data", draw_raw_data),

@@ -42,7 +42,6 @@ from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
 from traindyno.report.provenance_section import draw_receipt
 from traindyno.report.runs_section import draw_runs
-from traindyno.slices.serving.lab import batch_hint
 
 EVIL = "<script>alert('x')</script>\"&]]>"
 
@@ -325,9 +324,7 @@ def test_a_saved_model_is_named_in_the_sdks_call_for_a_batch() -> None:
     suite = replace(sample_suite(), measurement=Measurement(save_model=True))
     result = completed_result(suite.cells[0], 1, suite=suite)
     key = saved_model_key(result.run.execution_id, result.run.run_id, result.attempts[-1].job_name)
-    saved, unsaved = (
-        str(batch_hint(report_of([result], each))) for each in (suite, sample_suite())
-    )
+    saved, unsaved = (str(draw_runs(report_of([result], each))) for each in (suite, sample_suite()))
     assert f"s3://BUCKET/{key}" in saved
     assert (".transformer(1, " in saved, ".transformer(" in unsaved) == (True, False)
 
@@ -454,7 +451,7 @@ def test_a_long_run_that_confirms_a_leader_has_its_name(report: Report) -> None:
         replace(each, run=replace(each.run, confirming_steps=900)) for each in report.results
     ]
     page = render(replace(report, results=tuple(results)))
-    assert not re.search(r"trial \d", str(draw_runs(replace(report, results=tuple(results)), ())))
+    assert not re.search(r"trial \d", str(draw_runs(replace(report, results=tuple(results)))))
     assert "long run" in page
 
 

@@ -36,10 +36,10 @@ from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.serving.servable import why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import is_measured
 from traindyno.core.verdict.report_data import report_document
-from traindyno.slices.report_parts import START_LINES
 from traindyno.travelling_files import allowed_paths
 
 FAILED = 1
@@ -51,8 +51,6 @@ INTERRUPTED = 130
 FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
 # What slices leave in the folder of `report --output` beside the page.
 LEAVERS: list[Callable[[LabTarget, str, Path], None]] = []
-# How a slice serves the model that an execution saved.
-DEPLOYERS: list[Callable[[LabChoice, str], None]] = []
 
 
 @with_options_of(
@@ -128,8 +126,9 @@ def watch(
 def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
     """``option`` names the lab in the commands that the lines propose."""
     yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
-    for lines in START_LINES:
-        yield from lines(suite)
+    reason = why_not_servable(suite)
+    if reason is not None:
+        yield f"this execution will have no model to deploy: {reason}"
 
 
 @with_options_of(LabChoice, refuse("folder", beside="receipt", why="it writes no report"))

@@ -116,7 +116,7 @@ class StepParts:
     ``waiting`` is by the log, the mean of the processes. ``data`` is what the step would lose
     without its loader; without a probe it equals ``waiting``. ``compute`` is what the last probe
     takes: forward and backward pass, and what the host adds to them. Differences may be negative:
-    ``slices/slowness/verdict.py``.
+    ``core/verdict/slow_steps.py``.
     """
 
     samples_per_step: float

@@ -29,8 +29,8 @@ from traindyno.core.verdict.quantity import (
     steps_per_second,
     tokens_per_second,
 )
+from traindyno.core.verdict.slow_steps import measure_steps
 from traindyno.core.verdict.trained_weights import measure_weights
-from traindyno.slices import verdict_parts
 
 #: The figures that each feature makes of a cell's trials. The estimates of the best cell are
 #: corrected.
@@ -40,6 +40,7 @@ CELL_PARTS: tuple[
     measure_quality,
     lambda trials, *_: measure_batch((*trials.measured, *trials.others)),
     lambda trials, *_: measure_weights(trials.cell.settings, trials.measured),
+    lambda trials, *_: measure_steps(trials.cell.settings, trials.measured),
 )
 
 
@@ -296,8 +297,5 @@ def build_row(
             hazard_width=reach.high - reach.low,
             uneven_faults=trials.uneven_faults,
         ),
-        parts=(
-            *(measure(trials, noise, target, correction) for measure in CELL_PARTS),
-            *(measure(cell.settings, measured) for measure in verdict_parts.CELL_PARTS),
-        ),
+        parts=tuple(measure(trials, noise, target, correction) for measure in CELL_PARTS),
     )

@@ -32,9 +32,9 @@ from traindyno.core.verdict.open_text import (
     none_near,
     open_reasons_text,
 )
+from traindyno.core.verdict.slow_steps import CellSteps, describe_steps
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.figures.settle import Rival
-from traindyno.slices.verdict_parts import SENTENCES
 
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
@@ -365,8 +365,7 @@ def _support(verdict: Verdict, best: CellRow) -> Iterator[str]:
         saving = saving_text(baseline.ratio, None if is_told else baseline.interval)
         yield f"Against the baseline, {verdict.row(baseline.cell_id).label}, {needs} {saving} less."
     for row in [best, *(verdict.row(rival.cell_id) for rival in verdict.rivals[:1])]:
-        for kind, describe in SENTENCES:
-            yield from describe(row.label, row.part(kind))
+        yield from describe_steps(row.label, row.part(CellSteps))
     yield from describe_search(verdict)
     parities = verdict.likeness.parities
     if parities and all(parity.finding is ParityFinding.AGREES for parity in parities):

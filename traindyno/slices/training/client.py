@@ -12,7 +12,8 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.api.plans import repeat_text
 from traindyno.api.reports import ExecutionFailed, write_report
 from traindyno.aws.executions import EXECUTION_NAME_RULE
-from traindyno.cli.commands.run_commands import DEPLOYERS, FAILED, follow_to_end
+from traindyno.cli.commands.run_commands import FAILED, follow_to_end
+from traindyno.cli.commands.serving_commands import deploy_recommended
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     CellOption,
@@ -146,8 +147,7 @@ def train(
         return
     show_training(target, training, folder)
     if deploy:
-        for serve in DEPLOYERS:
-            serve(choice, training.execution_id)
+        deploy_recommended(choice, training.execution_id)
 
 
 def start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:

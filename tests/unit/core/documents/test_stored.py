@@ -15,8 +15,8 @@ from traindyno.core.documents.stored import (
 )
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.found_batch import CellBatch
+from traindyno.core.verdict.slow_steps import CellSteps
 from traindyno.core.verdict.trained_weights import CellWeights
-from traindyno.slices.slowness.verdict import CellSteps
 
 OF_A_LATER_LAB = {"kind": "heat", "degrees": 71.5, "rooms": [{"name": "hall"}]}
 

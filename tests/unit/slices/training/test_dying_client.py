@@ -27,10 +27,10 @@ from traindyno.api.plans import start_suite
 from traindyno.api.suite_loading import load_suite
 from traindyno.aws import clients
 from traindyno.aws.executions import ExecutionNameRefused
+from traindyno.cli.commands.serving_commands import refuse_second
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.core.serving.deployment import ModelNotServable
-from traindyno.slices.serving.client import refuse_second
 from traindyno.slices.training.lab import find_training
 
 UPLOAD_CALLS = ("get_paginator", "put_object", "upload_file")

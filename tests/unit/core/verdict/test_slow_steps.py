@@ -20,11 +20,7 @@ from traindyno.core.measurement.step_parts import PartSeconds, StepParts
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.settings import Settings
-from traindyno.core.verdict.summarise import summarise
-from traindyno.core.verdict.verdict import parse_verdict, verdict_document
-from traindyno.core.verdict.verdict_text import describe_verdict
-from traindyno.report.html import render
-from traindyno.slices.slowness.verdict import (
+from traindyno.core.verdict.slow_steps import (
     COMMUNICATION,
     DATA,
     LEAST_NAMED_SHARE,
@@ -35,6 +31,10 @@ from traindyno.slices.slowness.verdict import (
     describe_steps,
     divide_step,
 )
+from traindyno.core.verdict.summarise import summarise
+from traindyno.core.verdict.verdict import parse_verdict, verdict_document
+from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.report.html import render
 
 RAW = (DATA, COMMUNICATION, OPTIMIZER)
 SAID = {"loading data": DATA, "communication": COMMUNICATION, "optimizer": OPTIMIZER}

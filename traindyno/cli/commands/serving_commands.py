@@ -58,6 +58,7 @@ from traindyno.core.serving.samples import (
     parse_samples,
     usd_per_million_requests,
 )
+from traindyno.core.serving.servable import why_not_servable
 from traindyno.core.suite.preparation import LOCAL_INSTANCE
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
@@ -65,7 +66,6 @@ from traindyno.core.verdict.verdict import parse_verdict
 from traindyno.lab.end_endpoints import Serving, open_serving, remove_endpoint
 from traindyno.lab.environment import BucketEnvironment
 from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP, ServingSettings, build_requests
-from traindyno.slices.serving.lab import why_not_servable
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
 

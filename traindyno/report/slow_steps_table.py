@@ -2,8 +2,7 @@
 
 from traindyno.core.costs.quantity_text import UNKNOWN, seconds_text, share_text
 from traindyno.core.verdict.report_data import Report
-from traindyno.report.markup import Markup, columns, draw_table, element, join
-from traindyno.slices.slowness.verdict import (
+from traindyno.core.verdict.slow_steps import (
     CellSteps,
     StepShares,
     divide_step,
@@ -11,6 +10,7 @@ from traindyno.slices.slowness.verdict import (
     share_of_step_text,
     wait_share,
 )
+from traindyno.report.markup import Markup, columns, draw_table, element, join
 
 MOST_ROWS = 20
 COLUMNS = columns(
@@ -41,7 +41,7 @@ CAPTION = (
 )
 
 
-def draw_slowness(report: Report) -> Markup | None:
+def draw_slow_steps(report: Report) -> Markup | None:
     """None where no cell was probed or waits for data."""
     rows = []
     for row in report.verdict.ranked_rows:

@@ -32,6 +32,14 @@ from tests.unit.serving_in_memory import (
     SETTINGS,
     MemoryServing,
 )
+from traindyno.cli.commands import serving_commands
+from traindyno.cli.commands.serving_commands import (
+    check_endpoint,
+    deploy_model,
+    find_deployable_model,
+    lines_after,
+    lines_before,
+)
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.core.errors import DocumentInvalid
 from traindyno.core.instances.instance_types import has_gpu
@@ -56,14 +64,6 @@ from traindyno.sagemaker.serving import (
     IMAGES,
     build_requests,
     container_kind,
-)
-from traindyno.slices.serving import client as serving_commands
-from traindyno.slices.serving.client import (
-    check_endpoint,
-    deploy_model,
-    find_deployable_model,
-    lines_after,
-    lines_before,
 )
 from traindyno.store.results_bucket import ResultsBucket
 from training import inference
