@@ -5,11 +5,12 @@ together, longest first.
 import gc
 import json
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 from tests.nightly import NIGHTLY, PART, SECONDS, deal, known_seconds, parse_part
+from tests.sentences import IS_WRITTEN, Snapshot, compare_sentences, flattened
 
 # Fixtures of a session: a local cloud with the deployed app.
 SHARED_FIXTURES = ("lab", "chaos")
@@ -105,3 +106,13 @@ def group_of(item: pytest.Item) -> str:
 
 def place_of(item: pytest.Item) -> int:
     return next(place for place, beginning in enumerate(ORDER) if item.nodeid.startswith(beginning))
+
+
+@pytest.fixture
+def snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
+    """Compares the sentences that the test hands over with those of tests/data/sentences."""
+    texts: list[str] = []
+    yield lambda *sentences: texts.extend(flattened(sentences))
+    difference = compare_sentences(request.path, request.node.name, texts)
+    if difference:
+        pytest.fail(f"{difference}\nIf this is meant: {IS_WRITTEN}=1 writes it.", pytrace=False)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer
 
+from tests.sentences import Snapshot
 from tests.unit.store.samples import ROW
 from traindyno.api.reports import ReportUnwritable, write_report
 from traindyno.cli import main
@@ -67,13 +68,10 @@ def interrupted(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(
-    number: int, monkeypatch: pytest.MonkeyPatch
+    snapshot: Snapshot, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    assert interrupted(Target(is_local=True), monkeypatch, number) == [
-        "interrupted: demo-1 continues, 2 training jobs running; "
-        "watch it: traindyno watch demo-1 --local; stop it: traindyno stop demo-1 --local"
-    ]
+    snapshot(interrupted(Target(is_local=True), monkeypatch, number))
     assert signal.getsignal(signal.SIGTERM) == before
 
 

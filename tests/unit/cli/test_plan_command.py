@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.local.forked_programs import REPO_ROOT, Answer, run_command
+from tests.sentences import Snapshot
 from tests.unit.suites import script_document, unprepared_document
 
 PRICES = "region: us-east-1\nas_of: 2026-11-21\nprices: {ml.g5.xlarge: 1.408}\n"
@@ -168,6 +169,7 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
 
 
 def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_account(
+    snapshot: Snapshot,
     tmp_path: Path,
 ) -> None:
     answer = plan(tmp_path, "--format", "json")
@@ -180,7 +182,7 @@ def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_accou
         "prices are of a snapshot of us-east-1, not AWS's, and quotas those of a new account"
         in answer.errors
     )
-    assert planned["why_no_history"] == "without an AWS account there are no earlier runs to read"
+    snapshot(planned["why_no_history"])
     assert answer.status == 2  # a new account has none of these instances
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from tests.sentences import Snapshot
 from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import World
@@ -112,23 +113,16 @@ def test_a_job_that_waits_says_behind_what() -> None:
     assert waiting.position != state(jobs=(replace(job, wait=None),)).position
 
 
-def test_an_ended_run_is_named_by_its_cells_label() -> None:
-    assert (
-        ended_line(1, 4, SUMMARY, 1) == "1/4 compiled · batch 4, trial 1: completed, 12.3 samples/s"
-    )
+def test_an_ended_run_is_named_by_its_cells_label(snapshot: Snapshot) -> None:
+    snapshot(ended_line(1, 4, SUMMARY, 1))
     long = replace(SUMMARY, trial=2)
-    assert (
-        ended_line(2, 4, long, 1) == "2/4 compiled · batch 4, long run: completed, 12.3 samples/s"
-    )
+    snapshot(ended_line(2, 4, long, 1))
     failed = replace(
         SUMMARY, outcome=Outcome.OUT_OF_MEMORY, message="CUDA out of memory"
     )  # its steps had a rate
     busy = replace(SUMMARY, is_contended=True)
     assert ended_line(1, 4, busy).endswith("12.3 samples/s (the host was busy with other work)")
-    assert (
-        ended_line(2, None, failed)
-        == "2 compiled · batch 4, trial 1: out of memory: CUDA out of memory"
-    )
+    snapshot(ended_line(2, None, failed))
 
 
 def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:

@@ -19,6 +19,7 @@ from botocore.validate import ParamValidator
 from packaging.requirements import Requirement
 
 from localcloud.sagemaker_service.api.request_check import check_request
+from tests.sentences import Snapshot
 from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_text_is_text import call as start
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryObjects, make_lab
@@ -303,7 +304,7 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
 
 
 def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(
-    lab: MemoryServing, call: Call
+    snapshot: Snapshot, lab: MemoryServing, call: Call
 ) -> None:
     status, text = call("deploy", EXECUTION)
     assert status == 0, text
@@ -321,14 +322,13 @@ def test_a_model_is_copied_deployed_once_checked_listed_and_undeployed(
     assert not any((*lab.sagemaker.kept.values(), lab.serving.names()))
     assert call("undeploy", NAME)[0] == 1
     lab.sagemaker.add("traindyno--mine")
-    assert (
-        "no endpoint traindyno--mine has the tag of lab traindyno"
-        in call("undeploy", "traindyno--mine")[1]
-    )
+    snapshot(call("undeploy", "traindyno--mine")[1])
     assert set(lab.sagemaker.endpoints) == {"traindyno--mine"}
 
 
-def test_what_fails_or_differs_is_told_and_deleted(lab: MemoryServing, call: Call) -> None:
+def test_what_fails_or_differs_is_told_and_deleted(
+    snapshot: Snapshot, lab: MemoryServing, call: Call
+) -> None:
     said = {
         "CreateEndpoint": (
             r"\(DeploymentRefused\): SageMaker refused the "
@@ -354,14 +354,14 @@ def test_what_fails_or_differs_is_told_and_deleted(lab: MemoryServing, call: Cal
     lab.deploy()
     status, text = call("undeploy", NAME)
     assert status == 1
-    assert "is Creating, and SageMaker deletes no endpoint before that has ended" in text
+    snapshot(text)
 
 
-def test_the_cost_is_told_before_and_after() -> None:
+def test_the_cost_is_told_before_and_after(snapshot: Snapshot) -> None:
     lines = list(lines_before(replace(DEPLOYMENT, max_usd=Decimal("0.30"), hours=9)))
     assert lines[1] == "on ml.c5.xlarge: $0.20 per hour"
-    assert lines[2].endswith("it costs $0.30 at most (--max-usd $0.30)")
+    snapshot(lines[2])
     after = list(lines_after(DEPLOYMENT, 8, Latency.of([0.018] * 100)))
     assert "p50 18.0 ms, p99 18.0 ms" in after[2]
     # 0.018 s × 1,000,000 = 5 h of $0.204
-    assert after[3] == "cost: $0.20 per hour, $1.02 per million requests with one request at a time"
+    snapshot(after[3])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.cli.test_finish import ENDED
 from tests.unit.dying import Calls, deaths
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, like, no_sleep
@@ -210,13 +211,11 @@ def test_another_script_is_refused() -> None:
     go_on(lab, {**document, "workload": before})
 
 
-def test_an_amount_that_is_used_up_and_an_unknown_execution_are_refused() -> None:
+def test_an_amount_that_is_used_up_and_an_unknown_execution_are_refused(snapshot: Snapshot) -> None:
     lab = empty_lab()
     take_in(lab, document_of("grid"))
     lab.expose(Decimal(60))
-    assert refusal(lab, document_of("grid")) == (
-        f"limits.max_usd: got $50.00, of which {EXECUTION} has used $60.00: expected more"
-    )
+    snapshot(refusal(lab, document_of("grid")))
     with pytest.raises(SuiteRefused, match="nothing-1 started no job in this lab"):
         go_on(lab, document_of("grid"), NEXT, "nothing-1")
     with pytest.raises(SuiteInvalid):

@@ -15,6 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from lambdas.guard_lab import handler
+from tests.sentences import Snapshot
 from tests.unit.lab_in_memory import NOW, MemoryLab, make_lab
 from tests.unit.serving_in_memory import NAME, MemoryServing
 from tests.unit.store.samples import ROW
@@ -78,12 +79,8 @@ def test_an_idle_lab_may_be_deleted() -> None:
     assert refusal(services=services) is None
 
 
-def test_a_suite_in_flight_is_named_with_what_stops_it() -> None:
-    assert refusal("albert-1", lab="mine") == (
-        "lab mine has 1 suite in flight, and nothing was deleted. Stop with: traindyno stop "
-        "albert-1 --lab mine. Then destroy it again: the lab works, but CloudFormation refuses to "
-        "update its stack."
-    )
+def test_a_suite_in_flight_is_named_with_what_stops_it(snapshot: Snapshot) -> None:
+    snapshot(refusal("albert-1", lab="mine"))
 
 
 def test_a_job_that_still_runs_of_an_execution_that_is_over_counts_too() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.core.suite.test_suite_file import CLAIMS
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
 from tests.unit.planned_lab import (
@@ -100,7 +101,9 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
     assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()
 
 
-def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -> None:
+def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names(
+    snapshot: Snapshot,
+) -> None:
     """Host b takes 10 % longer than host a in both cells of the first execution, and each runs
     twice.
     """
@@ -121,7 +124,7 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names() -
     )
     assert verdict.expected is not None
     assert verdict.expected.hosts.spread == prior
-    assert prior.source == "a stated prior, one host, with earlier executions of this work"
+    snapshot(prior.source)
 
 
 def test_the_suites_further_prices_reach_the_report() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -55,7 +56,7 @@ def test_an_isolated_container_reaches_nothing_but_its_channels(
     assert conflicts(suite_with(**IN_S3), isolates_network=True) == []
 
 
-def test_accelerators_need_the_labs_image_for_them() -> None:
+def test_accelerators_need_the_labs_image_for_them(snapshot: Snapshot) -> None:
     """The stack of these images may have failed, or be built later: the lab works on CPUs without
     it.
     """
@@ -73,10 +74,7 @@ def test_accelerators_need_the_labs_image_for_them() -> None:
         conflicts(trainium, replace(built, images={**built.images, "neuron": "lab:neuron"})) == []
     )
     (found,) = conflicts(small_suite(), built)
-    assert found == (
-        "ml.g5.xlarge: this lab has no current image for GPUs: build it, in stack "
-        "mine-lab-images, with: cdk deploy --all -c lab=mine; or set workload.image"
-    )
+    snapshot(found)
     assert conflicts(small_suite(), replace(built, images={**built.images, "gpu": "lab:efa"})) == []
     assert conflicts(small_suite(training={"instance": "ml.m5.large"}), built) == []
     assert conflicts(trainium) == [], "a lab without any image rehearses"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sentences import Snapshot
 from traindyno.core.jobs.journal_format import EXITED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import RunEnd
@@ -83,10 +84,10 @@ def test_the_users_error_comes_first_with_the_innermost_line_of_the_users_code(
     assert message.endswith(" (reader.py, line 2) (exit code 1)")
 
 
-def test_of_several_errors_the_last_one_counts(tmp_path: Path) -> None:
+def test_of_several_errors_the_last_one_counts(snapshot: Snapshot, tmp_path: Path) -> None:
     script = "from reader import read\ntry:\n    {}['a']\nexcept KeyError:\n    read([1])\n"
     _, message = outcome_of(end_of(tmp_path, script, "raise ValueError('b: Error: c')"))
-    assert message == "ValueError: b: Error: c (reader.py, line 2) (exit code 1)"
+    snapshot(message)
 
 
 @pytest.mark.parametrize(

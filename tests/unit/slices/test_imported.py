@@ -19,6 +19,7 @@ import yaml
 from botocore.validate import ParamValidator
 from typer import BadParameter
 
+from tests.sentences import Snapshot
 from tests.unit.core.suite.test_secrets_check import NO_SECRETS, SECRET_NAMES, SECRET_VALUES
 from tests.unit.sagemaker.test_request import first_request
 from tests.unit.suites import script_document, small_suite
@@ -261,7 +262,7 @@ def test_the_suite_of_a_job_of_the_sdk_2_asks_for_the_same_job(name: str) -> Non
     assert [each.path for each in found.differences if not each.path.startswith(PLACES)] == []
 
 
-def test_a_difference_is_found_in_each_part_of_a_request() -> None:
+def test_a_difference_is_found_in_each_part_of_a_request(snapshot: Snapshot) -> None:
     suite = parse_suite(import_job(job_of(), DECISIONS).document)
     changed = {
         "RetryStrategy": {"MaximumRetryAttempts": 3},
@@ -270,7 +271,7 @@ def test_a_difference_is_found_in_each_part_of_a_request() -> None:
     }
     found = {each.path: each for each in import_job(job_of(**changed), DECISIONS).differences}
     assert {"RetryStrategy", "ResourceConfig.VolumeKmsKeyId", "VpcConfig"} <= found.keys()
-    assert found["RetryStrategy"].reason == "a suite has no field for it"
+    snapshot(found["RetryStrategy"].reason)
     assert "labs/LAB.toml has subnets" in found["VpcConfig"].reason
     assert suite.workload.entry_point == "train.py"
 
@@ -705,14 +706,12 @@ def test_the_file_is_a_suite_and_its_axes_are_comments(tmp_path: Path) -> None:
     assert yaml.safe_load(f"matrix{block}")["matrix"] == axes
 
 
-def test_what_only_a_person_decides_is_asked_for_until_it_is_given() -> None:
+def test_what_only_a_person_decides_is_asked_for_until_it_is_given(snapshot: Snapshot) -> None:
     open_paths = ("workload.examples", "limits.max_usd", "limits.max_hours")
     for found in (import_job(job_of(), Decisions()), from_model_trainer(trainer_of("basic"))):
         assert found.missing == open_paths
-        assert "# Write limits.max_usd: no job says it." in suite_text(found, {})
-        assert "missing: workload.examples; no job says it, write it into the suite" in list(
-            notes(found)
-        )
+        snapshot(suite_text(found, {}))
+        snapshot(list(notes(found)))
     assert imported("basic").missing == ()
 
 

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.sentences import Snapshot
 from traindyno.core.costs.quantity_text import (
     bytes_text,
     change_text,
@@ -85,10 +86,10 @@ def test_money_has_cents_and_more_digits_below_ten_cents(
     assert usd_text(usd) == text
 
 
-def test_a_unit_that_both_ends_of_a_range_share_is_written_once() -> None:
+def test_a_unit_that_both_ends_of_a_range_share_is_written_once(snapshot: Snapshot) -> None:
     assert range_text("1.00 s", "2.00 s") == "1.00 to 2.00 s"
-    assert range_text("90.0 s", "2 min 30 s") == "90.0 s to 2 min 30 s"
-    assert range_text("2 min 30 s", "5 min 30 s") == "2 min 30 s to 5 min 30 s"
+    snapshot(range_text("90.0 s", "2 min 30 s"))
+    snapshot(range_text("2 min 30 s", "5 min 30 s"))
     assert range_text("$1.00", "$2.00") == "$1.00 to $2.00"
 
 

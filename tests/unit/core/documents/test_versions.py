@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
+from tests.sentences import Snapshot
 from tests.unit.run_samples import make_cell, make_run, make_suite
 from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.jobs.job import Job
@@ -93,12 +94,10 @@ def test_settings_that_are_written_are_read_alike(settings: Settings) -> None:
     assert parse_part(written, Settings) == settings
 
 
-def test_tokens_of_another_version_are_a_mismatch() -> None:
+def test_tokens_of_another_version_are_a_mismatch(snapshot: Snapshot) -> None:
     manifest = tokens_manifest("k", {})
     assert describe_mismatch(manifest, key="k") is None
-    assert describe_mismatch({**manifest, "version": 9}, key="k") == (
-        "traindyno-tokens.json: got version 9 of another Traindyno, expected 3"
-    )
+    snapshot(describe_mismatch({**manifest, "version": 9}, key="k"))
 
 
 def test_a_tokens_marker_has_a_version_and_is_read_alike() -> None:

@@ -3,6 +3,7 @@ from math import isnan
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.run_samples import (
     completed_result,
     failed_result,
@@ -151,9 +152,7 @@ def test_steps_without_samples_have_no_throughput() -> None:
     assert project_run(result) is None
 
 
-def test_a_completed_run_of_which_only_the_first_rank_logged_says_so() -> None:
+def test_a_completed_run_of_which_only_the_first_rank_logged_says_so(snapshot: Snapshot) -> None:
     result = result_from(step_log_of([1.0] * 60, world_size=2))
     assert result.outcome is Outcome.USER_CODE_ERROR
-    assert "no log of rank 1 (world size 2); every process must log its own steps" in str(
-        result.message
-    )
+    snapshot(str(result.message))

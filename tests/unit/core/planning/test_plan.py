@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.planned_suites import price, prices_of
 from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
@@ -110,7 +111,7 @@ def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() 
     assert [each.lanes[0].concurrency for each in (priced, again)] == [1, 3]
 
 
-def test_plan_leaves_out_the_instances_that_others_use() -> None:
+def test_plan_leaves_out_the_instances_that_others_use(snapshot: Snapshot) -> None:
     suite = unprepared_suite(limits=LIMITS)
     quota = instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND)
     quotas = {
@@ -122,50 +123,39 @@ def test_plan_leaves_out_the_instances_that_others_use() -> None:
     full = {**quotas, quota.name: QuotaReading(quota=quota, applied=5, default=0, in_use=5)}
     waiting = plan_suite(suite, execution_id="e", prices=LISTED, quotas=full, histories={})
     assert waiting.refusals == ()
-    assert waiting.notes == ("5 of 5 ml.g5.xlarge are in use: runs wait for them",)
+    snapshot(waiting.notes)
 
 
-def test_a_new_account_gets_every_refusal_with_its_request() -> None:
+def test_a_new_account_gets_every_refusal_with_its_request(snapshot: Snapshot) -> None:
     suite = unprepared_suite(
         training={"instance": "ml.p4d.24xlarge", "instance_count": 32},
         limits={"max_usd": 100000, "max_hours": 200, "max_job_seconds": 500000},
     )
     planned = plan(suite, price("ml.p4d.24xlarge", "1"))
-    assert [
-        refusal.partition(" of quota ")[2].partition(" (AWS's")[0] for refusal in planned.refusals
-    ] == [
-        '"ml.p4d.24xlarge for training job usage" (L-09B4A649), which is 0',
-        '"Maximum number of instances per training job" (L-622CFD70), which is 20',
-        '"Number of instances across all training jobs" (L-00C91CB5), which is 4',
-        '"Longest run time for a training job" (L-33A961FD), which is 432000',
-    ]
+    snapshot(
+        [refusal.partition(" of quota ")[2].partition(" (AWS's")[0] for refusal in planned.refusals]
+    )
     assert planned.refusals[3].startswith("limits.max_job_seconds 500000 needs 500000")
     assert planned.refusals[0].endswith(
         "--service-code sagemaker --quota-code L-09B4A649 --desired-value 32"
     )
 
 
-def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing() -> None:
+def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing(snapshot: Snapshot) -> None:
     suite = unprepared_suite(
         training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={}
     )
     planned = plan_with_quotas(suite)
-    assert list(planned.refusals) == [
-        "the price of ml.g7.2xlarge is unknown, so limits.max_usd can't be enforced: choose a "
-        "type that the region has a price for; in the local cloud, give one with traindyno local "
-        "up --prices FILE"
-    ]
+    snapshot(list(planned.refusals))
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (None, None)
 
 
-def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not() -> None:
+def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not(
+    snapshot: Snapshot,
+) -> None:
     suite = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.70"})
     planned = plan_with_quotas(suite)
-    assert list(planned.refusals) == [
-        "one job on 1 x ml.g5.xlarge may cost $0.704 at $1.408 per instance hour (1800 s: 480 s "
-        "for the image, 840 s to its limit, 120 s to stop, 300 s to upload, 60 s of margin), over "
-        "limits.max_usd $0.70: raise it, or lower limits.max_job_seconds"
-    ]
+    snapshot(list(planned.refusals))
     # half an hour at 1.408
     exact = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.704"})
     assert plan_with_quotas(exact).refusals == ()
@@ -188,13 +178,13 @@ def test_this_machine_needs_no_quota() -> None:
     assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(1))
 
 
-def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time() -> None:
+def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time(snapshot: Snapshot) -> None:
     suite = unprepared_suite(training={"instance": "ml.m5.xlarge"})
     quota = instance_quota("ml.m5.xlarge", Purchase.ON_DEMAND)
     assert (quota.code, quota.default) == (None, None)
     planned = plan(suite, price("ml.m5.xlarge", "0.1"), across_all=50)
     assert planned.lanes[0].concurrency == 1
-    assert planned.notes == ("the quota for ml.m5.xlarge is unknown: its runs start one at a time",)
+    snapshot(planned.notes)
 
 
 @pytest.mark.parametrize(("account", "hours"), [(100, "0.5"), (2, "1"), (1, "2")])

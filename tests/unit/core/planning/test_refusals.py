@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.run_samples import make_cell
 from tests.unit.suites import unprepared_suite
 from traindyno.core.planning.jobs import separate_job
@@ -76,17 +77,19 @@ def test_instances_in_use_leave_the_rest_available() -> None:
     assert (reading(applied=None).limit, reading(applied=0).limit) == (1, 0)
 
 
-def test_a_type_without_a_quota_in_the_region_is_refused_with_another_one() -> None:
+def test_a_type_without_a_quota_in_the_region_is_refused_with_another_one(
+    snapshot: Snapshot,
+) -> None:
     unlisted = {QUOTA.name: reading(applied=None, default=None, is_not_listed=True)}
     (refusal,) = refuse_instances(G5, Purchase.ON_DEMAND, 1, "a run", unlisted)
-    assert f'lists no quota "{QUOTA.name}" for this region' in refusal
+    snapshot(refusal)
     assert "such as ml.g5" in refusal
     assert list(refuse_instances(G5, Purchase.ON_DEMAND, 1, "a run", {QUOTA.name: reading()})) == []
 
 
-def test_a_quota_without_a_known_code_is_requested_in_the_console() -> None:
+def test_a_quota_without_a_known_code_is_requested_in_the_console(snapshot: Snapshot) -> None:
     (refusal,) = refuse_quota(reading(quota=replace(QUOTA, code=None)), 5, "a run")
-    assert refusal.endswith(f'  ask for it: "{QUOTA.name}" in the Service Quotas console, 5')
+    snapshot(refusal)
 
 
 def test_a_suite_reads_the_quotas_of_its_types_and_purchase() -> None:

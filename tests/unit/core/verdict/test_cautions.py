@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_row, make_verdict
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.statistics.estimates import Estimate, Interval
@@ -32,24 +33,18 @@ def test_a_sound_verdict_has_no_cautions() -> None:
     assert cautions() == []
 
 
-def test_a_batch_that_a_script_reduced_is_told() -> None:
-    assert cautions(second={"reduced": ("32 became 8",)}) == [
-        "fsdp ran out of memory, and its script reduced the batch: 32 became 8."
-        " Only the steps with the last batch count."
-    ]
+def test_a_batch_that_a_script_reduced_is_told(snapshot: Snapshot) -> None:
+    snapshot(cautions(second={"reduced": ("32 became 8",)}))
 
 
-def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained() -> None:
-    assert cautions(second={"failed": 2, "diverged": 1}) == [
-        "The time and cost of cells with failed trials are divided by their own success rate.",
-        "2 of 5 trials of fsdp failed, 1 of them with a loss that is not finite.",
-    ]
+def test_failures_of_other_cells_are_counted_and_the_success_rate_is_explained(
+    snapshot: Snapshot,
+) -> None:
+    snapshot(cautions(second={"failed": 2, "diverged": 1}))
     # the headline tells of the recommended cell's own
-    assert cautions(best={"failed": 1}) == [
-        "The time and cost of cells with failed trials are divided by their own success rate."
-    ]
+    snapshot(cautions(best={"failed": 1}))
     # a cell without any measured trial has no time to divide
-    assert cautions(second={"failed": 2, "trials": 0}) == ["2 of 2 trials of fsdp failed."]
+    snapshot(cautions(second={"failed": 2, "trials": 0}))
 
 
 @pytest.mark.parametrize(
@@ -77,17 +72,15 @@ def rate(variation: float | None) -> Estimate:
     return Estimate(mean=100.0, count=3, variation=variation, interval=None)
 
 
-def test_a_spread_above_a_tenth_is_looked_at() -> None:
+def test_a_spread_above_a_tenth_is_looked_at(snapshot: Snapshot) -> None:
     assert cautions({"samples_per_second": rate(0.1)}, {"samples_per_second": rate(None)}) == []
     (two,) = cautions({"samples_per_second": rate(0.13)}, {"samples_per_second": rate(0.21)})
-    assert two.startswith("Trials of a cell differ by up to 21 % (CV)")
+    snapshot(two)
     assert cautions({"samples_per_second": None}) == []
 
 
-def test_refused_cells_are_listed_with_the_reason() -> None:
-    assert cautions(refused={SECOND: "its price is unknown"}) == [
-        "fsdp was measured but can't be recommended: its price is unknown."
-    ]
+def test_refused_cells_are_listed_with_the_reason(snapshot: Snapshot) -> None:
+    snapshot(cautions(refused={SECOND: "its price is unknown"}))
 
 
 def parity(finding: ParityFinding, **changes: Any) -> LossParity:
@@ -123,17 +116,11 @@ def test_a_parity_is_described_with_its_ratio(finding: ParityFinding, said: str)
     assert without == f"Loss of fsdp against ddp: {said.format('ratio 1.0123, tolerance 2.0 %')}"
 
 
-def test_unknown_parities_are_one_caution_for_each_reference() -> None:
+def test_unknown_parities_are_one_caution_for_each_reference(snapshot: Snapshot) -> None:
     unknown = parity(ParityFinding.UNKNOWN, ratio=None, interval=None)
-    assert (
-        describe_parity(make_verdict(), unknown)
-        == "Loss of fsdp against ddp: unknown, a loss was not logged."
-    )
+    snapshot(describe_parity(make_verdict(), unknown))
     agreeing = parity(ParityFinding.AGREES)
-    assert cautions(parities=(unknown, agreeing)) == [
-        "The loss of fsdp can't be compared with that of ddp: a loss was not logged. Whether "
-        "these cells did the same work is unknown."
-    ]
+    snapshot(cautions(parities=(unknown, agreeing)))
     third = parity(ParityFinding.UNKNOWN, cell_id=THIRD, ratio=None, interval=None)
     rows = make_row(), make_row(SECOND), make_row(THIRD)
     (both,) = describe_cautions(make_verdict(rows=rows, parities=(unknown, third)))
@@ -151,19 +138,17 @@ def confound(*names: str, controls: tuple[Control, ...] = ()) -> Confound:
     )
 
 
-def test_cells_that_differ_in_several_things_are_named_with_the_control_cell() -> None:
+def test_cells_that_differ_in_several_things_are_named_with_the_control_cell(
+    snapshot: Snapshot,
+) -> None:
     missing = Control(
         cell_id=None, include={"strategy": "ddp", "precision": "bf16"}, isolates="strategy"
     )
     existing = Control(cell_id=THIRD, include={}, isolates="precision")
     pair = "ddp and fsdp differ in strategy, precision and batch"
     names = ("strategy", "precision", "batch")
-    assert cautions(confounds=(confound(*names, controls=(existing, missing)),)) == [
-        f"{pair}; the cell {{strategy: ddp, precision: bf16}} would show strategy alone."
-    ]
-    assert cautions(confounds=(confound(*names, controls=(existing,)),)) == [
-        f"{pair}; the suite has control cells for it."
-    ]
+    snapshot(cautions(confounds=(confound(*names, controls=(existing, missing)),)))
+    snapshot(cautions(confounds=(confound(*names, controls=(existing,)),)))
     assert cautions(confounds=(confound(*names),)) == [f"{pair}."]
 
 

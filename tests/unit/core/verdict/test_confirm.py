@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.cli.test_job_table import text_of
 from tests.unit.core.planning.test_plan import plan_with_quotas
 from tests.unit.core.verdict.test_race_search import cell_of, done, suite_of
@@ -95,7 +96,7 @@ def test_a_long_run_replaces_the_projection_and_decides_against_the_trials() -> 
     ],
 )
 def test_a_lost_long_run_is_said_and_figures_and_decision_are_of_trials(
-    outcome: Outcome, runs_again: bool
+    snapshot: Snapshot, outcome: Outcome, runs_again: bool
 ) -> None:
     """One that a fault has lost runs once more."""
     suite = confirmed_suite()
@@ -115,8 +116,7 @@ def test_a_lost_long_run_is_said_and_figures_and_decision_are_of_trials(
         rel=0.002,  # how often a type is interrupted is also seen in what was lost
     )
     said = describe_verdict(verdict).certainty
-    assert f"a long run has no result (batch 4: {outcome.replace('_', ' ')})" in said
-    assert "took 1.12 times as long a step as its trials" in said
+    snapshot(said)
     four = verdict.row(failed.cell.cell_id)
     assert four.failed == (outcome is Outcome.OUT_OF_MEMORY)
     for run in again:
@@ -162,7 +162,7 @@ def test_a_job_trains_for_the_steps_of_its_long_run() -> None:
     assert "max_steps" not in own_hyperparameters(replace(own, confirming_steps=None), script)
 
 
-def test_the_plan_shows_the_price_and_counts_it() -> None:
+def test_the_plan_shows_the_price_and_counts_it(snapshot: Snapshot) -> None:
     alone, confirmed = (
         unprepared_suite(),
         unprepared_suite(measurement={"trials": 2, "confirm": {"minutes": 10}}),
@@ -173,7 +173,7 @@ def test_the_plan_shows_the_price_and_counts_it() -> None:
     assert plans[1].one_attempt_usd == plans[0].one_attempt_usd * Decimal(3) / 2
     totals = " ".join(text_of(totals_table(confirmed, plans[1], None)).split())
     # 2 × 10 min at $1.408
-    assert "the two leading cells once more, 10 min each: $0.47 and the start of a job" in totals
+    snapshot(totals)
 
 
 @pytest.mark.parametrize(

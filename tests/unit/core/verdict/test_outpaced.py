@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.cli.test_verdict_table import printed
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.costs.hazard import measure_success
@@ -61,7 +62,9 @@ def verdict() -> Verdict:
     return judge(SUITE, CELLS, RESULTS)
 
 
-def test_an_outpaced_cell_takes_nothing_from_the_answer(verdict: Verdict) -> None:
+def test_an_outpaced_cell_takes_nothing_from_the_answer(
+    snapshot: Snapshot, verdict: Verdict
+) -> None:
     assert (verdict.recommended, verdict.finding) == (FAST.cell_id, Finding.RECOMMENDED)
     assert [rival.cell_id for rival in verdict.rivals] == [NEAR.cell_id]
     row = verdict.row(BEHIND.cell_id)
@@ -69,10 +72,7 @@ def test_an_outpaced_cell_takes_nothing_from_the_answer(verdict: Verdict) -> Non
     assert row.least_behind == pytest.approx(0.25)
     text = describe_verdict(verdict)
     says = " ".join(text.support)
-    assert (
-        "2 cells were outpaced: their runs were at least 25 to 80 % slower than another run "
-        "of the job"
-    ) in says
+    snapshot(says)
     assert "failed" not in " ".join((text.headline, *text.support, *text.cautions))
 
 

@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.core.verdict.test_time_to_quality import FASTEST, evaluated, suite_of
 from tests.unit.run_samples import completed_results, make_suite, remeasured
 from traindyno.core.measurement.loss_parity import ParityFinding
@@ -65,23 +66,15 @@ def judged_by_seeds(suite: Suite, source: random.Random, cv: float, *, shows_see
     return judge(suite, cells, results)
 
 
-def test_a_verdict_of_one_seed_says_so() -> None:
+def test_a_verdict_of_one_seed_says_so(snapshot: Snapshot) -> None:
     verdict = judged_by_seeds(quality_suite(2), random.Random(1), 0.1, shows_seed=False)
     text = describe_verdict(verdict)
-    label = verdict.row(verdict.recommended or "").label
-    assert text.headline == (
-        f"{label} was fastest to accuracy 90 % for this seed; other seeds may give another order."
-    )
-    labels = ", ".join(row.label for row in verdict.rows)
-    assert text.cautions[0] == (
-        f"Trials of {labels} share a seed, or do not show their seed. The time and cost to the "
-        "target hold for this seed, and nothing is concluded for other seeds."
-    )
+    snapshot(text.headline, text.cautions[0])
     assert "Two trials of each cell" not in " ".join(text.changes)
     assert "measurement.seed_argument" in " ".join(text.changes)
 
 
-def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
+def test_simulated_runs_are_no_draws_of_their_seeds(snapshot: Snapshot) -> None:
     """They do not train: what they say of a quality comes from their trace, whatever the seed of
     the trial.
     """
@@ -97,17 +90,12 @@ def test_simulated_runs_are_no_draws_of_their_seeds() -> None:
     assert verdict.finding is Finding.ONE_SEED
     assert all(row.part(CellQuality).repeats_a_seed for row in verdict.rows)
     text = describe_verdict(verdict)
-    assert text.headline.endswith(
-        "in simulated runs, which do not train: real ones may give another order."
-    )
-    assert (
-        "Simulated runs do not train. The time and cost to the target say nothing of other seeds."
-        in text.cautions
-    )
+    snapshot(text.headline)
+    snapshot(text.cautions)
     assert "measurement.seed_argument" not in " ".join(text.changes)
 
 
-def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
+def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed(snapshot: Snapshot) -> None:
     suite = make_suite(
         training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]}
     )
@@ -120,24 +108,18 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed() -> None:
     assert [row.seconds for row in by_seed.rows] == [row.seconds for row in one_seed.rows]
     assert [parity.finding for parity in one_seed.likeness.parities] == [ParityFinding.ONE_SEED]
     said = [each for each in describe_verdict(one_seed).cautions if "seed" in each]
-    assert said == [
-        "Trials of ddp, fsdp share a seed, or do not show their seed. The comparisons of losses "
-        "hold for this seed, and nothing is concluded for other seeds."
-    ]
+    snapshot(said)
     assert not any(row.part(CellQuality).repeats_a_seed for row in by_seed.rows)
 
 
-def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution() -> None:
+def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution(snapshot: Snapshot) -> None:
     suite = make_suite(
         training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]}
     )
     cells = suite.cells
     verdict = judge(suite, cells, completed_results(cells, *LED, suite=suite, loss=lambda _: None))
     assert verdict.finding is Finding.RECOMMENDED
-    assert any(
-        "Whether these cells did the same work is unknown." in each
-        for each in describe_verdict(verdict).cautions
-    )
+    snapshot(describe_verdict(verdict).cautions)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.core.measurement.test_step_parts import probe_line
 from tests.unit.report.test_report import report_of
 from tests.unit.run_samples import make_run, make_suite, result_from
@@ -117,7 +118,7 @@ def test_shares_of_any_probes_are_100_percent_and_none_is_claimed_that_may_be_no
     assert claimed > 0 or noise == 0.5
 
 
-def test_probes_that_contradict_each_other_show_how_little_they_tell() -> None:
+def test_probes_that_contradict_each_other_show_how_little_they_tell(snapshot: Snapshot) -> None:
     """The held batches took 0.2 s, and less of a step 0.9 s: no difference below 0.7 s is one."""
     shares = divide_step(probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4))
     assert shares is not None
@@ -130,9 +131,9 @@ def test_probes_that_contradict_each_other_show_how_little_they_tell() -> None:
     )
     assert shares.found == {}
     assert shares.rest.value == 1
-    assert [
-        *describe_steps("A", CellSteps(step_parts=probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4)))
-    ] == ["The probes of A are too noisy to tell what its step consists of (± 70 %)."]
+    snapshot(
+        [*describe_steps("A", CellSteps(step_parts=probed([1.0, 0.2, 0.9, 0.1], [0.001] * 4)))]
+    )
 
 
 def test_a_step_is_longer_than_its_probes_by_what_they_leave_out() -> None:
@@ -279,23 +280,14 @@ def said(first: StepParts, second: StepParts, **changes: Any) -> list[str]:
     ]
 
 
-def test_the_finalists_parts_are_sentences() -> None:
+def test_the_finalists_parts_are_sentences(snapshot: Snapshot) -> None:
     advice = LoaderAdvice(loader_workers=8, saving=0.12, is_bounded=False)
-    assert said(parts(0.31), parts(0.01, communication=0.5), loader_advice=advice) == [
-        "By its probes, a step of ddp is 31 % (± 2 %) loading data, 10 % (± 2 %) communication, "
-        "20 % (± 2 %) optimizer and 39 % (± 3 %) compute.",
-        "By estimate, a step of ddp would take about 12 % less with loader_workers: 8.",
-        (
-            "By its probes, a step of fsdp is 50 % (± 2 %) communication, 20 % (± 2 %) optimizer "
-            "and 30 % (± 3 %) compute."
-        ),
-        "Loading data is within the noise of the probes (± 2 %).",
-    ]
+    snapshot(said(parts(0.31), parts(0.01, communication=0.5), loader_advice=advice))
 
 
-def test_without_probes_a_wait_is_named_if_it_matters() -> None:
+def test_without_probes_a_wait_is_named_if_it_matters(snapshot: Snapshot) -> None:
     waits, little = parts(0.31, is_probed=False), parts(0.01, is_probed=False)
-    assert said(waits, little) == ["31 % (± 2 %) of a step of ddp waits for data, by its step log."]
+    snapshot(said(waits, little))
 
 
 @pytest.mark.parametrize("facts", [{}, {"run": {"task": "causal-lm"}}])

@@ -7,6 +7,7 @@ from math import exp
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.run_samples import (
     PRICE,
     completed_result,
@@ -112,7 +113,7 @@ def test_on_spot_only_the_billed_share_is_paid() -> None:
     assert (found.seconds, found.usd) == (130.0, Decimal("0.35"))
 
 
-def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
+def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step(snapshot: Snapshot) -> None:
     """FSDP is faster, but learns more slowly: ddp reaches 90 % at its second evaluation."""
     suite = suite_of(FASTEST)
     verdict = judged(suite, (1.0, (0.80, 0.91, 0.93)), (0.8, (0.5, 0.8, 0.905)))
@@ -126,7 +127,7 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step() -> None:
     assert best.seconds.mean == pytest.approx(130.08, rel=1e-4)
     assert known(rival.seconds).mean == pytest.approx(138.1, rel=1e-4)
     text = describe_verdict(verdict)
-    assert text.headline == "ddp and fsdp can't be told apart yet: 10 trials of each would decide."
+    snapshot(text.headline)
     # 130 s x exp(1.96 x 20 / 130 / 2 / sqrt(number of trials)) at the upper end
     reach = 1.96 * 20 / 130 / 2 / best.seconds.count**0.5
     assert known(best.seconds.interval).high == pytest.approx(130.08 * exp(reach), rel=2e-3)
@@ -154,13 +155,10 @@ def test_a_cell_of_which_some_trials_reached_the_target_is_not_ranked() -> None:
     assert verdict.refused == {fsdp.cell_id: "only 1 of its 2 trials reached accuracy 90 %"}
 
 
-def test_where_no_cell_reached_the_target_none_is_recommended() -> None:
+def test_where_no_cell_reached_the_target_none_is_recommended(snapshot: Snapshot) -> None:
     verdict = judged(suite_of(CHEAPEST), (1.0, (0.1, 0.2)), (1.0, ()))
     assert verdict.finding is Finding.NONE_WITHIN_LIMIT
-    assert (
-        describe_verdict(verdict).headline
-        == "No measured cell qualifies as cheapest to accuracy 90 %."
-    )
+    snapshot(describe_verdict(verdict).headline)
     assert "no evaluation of it measured accuracy" in verdict.refused.values()
 
 
@@ -224,6 +222,7 @@ def stopped(
 
 @pytest.mark.parametrize("steps", [1, 4])
 def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_was(
+    snapshot: Snapshot,
     steps: int,
 ) -> None:
     suite = suite_of(FASTEST)
@@ -243,7 +242,7 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
     assert known(quality.seconds).mean == pytest.approx(80 + steps * 1.002 + 2, rel=1e-4)
     assert (verdict.finding, verdict.recommended) == (Finding.RECOMMENDED, ddp.cell_id)
     text = describe_verdict(verdict)
-    assert text.headline == "Use ddp: it is fastest to accuracy 90 %."
+    snapshot(text.headline)
     assert not [caution for caution in text.cautions if "steady" in caution]
 
 

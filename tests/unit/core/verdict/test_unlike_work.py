@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.core.verdict.test_control_cells import script_suite
 from tests.unit.run_samples import completed_result, known, remeasured
 from tests.unit.step_log_samples import START
@@ -78,14 +79,12 @@ def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None 
     "samples", [(35, 35), (35, 36.5), (40, 10)], ids=["constant", "nearly", "the other way"]
 )
 def test_samples_that_do_not_follow_the_batch_size_are_unlike_work(
-    name: str, samples: tuple[float, float]
+    snapshot: Snapshot, name: str, samples: tuple[float, float]
 ) -> None:
     verdict = judged([{name: 10}, {name: "40"}], samples, most=[35, 35])
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
     assert verdict.to_decide.is_script
-    assert describe_verdict(verdict).headline.startswith(
-        f"No recommendation: {name} varies from 10 to 40, samples per"
-    )
+    snapshot(describe_verdict(verdict).headline)
 
 
 def test_the_headline_has_the_numbers() -> None:
@@ -174,7 +173,7 @@ def test_more_processes_make_up_for_a_smaller_batch_each() -> None:
 @pytest.mark.parametrize("search", ["grid", "race"])
 @pytest.mark.parametrize("is_outpaced", [False, True])
 def test_packed_blocks_and_rows_are_unlike_work_with_any_search(
-    search: str, is_outpaced: bool
+    snapshot: Snapshot, search: str, is_outpaced: bool
 ) -> None:
     suite = suite_of([{"packing": "False"}, {"packing": "True"}], search=search)
     rows, blocks = suite.cells
@@ -192,10 +191,7 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(
     verdict = judge(suite, (rows, blocks), results)
     assert (verdict.finding, verdict.recommended) == (Finding.UNLIKE_WORK, None)
     headline = describe_verdict(verdict).headline
-    assert (
-        headline
-        == "No recommendation: packing counts other work (packed blocks of 64 tokens and samples)."
-    )
+    snapshot(headline)
     further = plan_round(suite, (rows, blocks), execution_id="e", round_number=2, results=results)
     assert further == ()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.sentences import Snapshot
 from tests.unit.run_samples import (
     PRICE,
     completed_results,
@@ -57,7 +58,7 @@ def judged(suite: Suite, *step_seconds: Sequence[float], **changes: Any) -> Verd
     return judge(suite, cells, completed_results(cells, *step_seconds, suite=suite, **changes))
 
 
-def test_a_clear_winner_is_recommended_with_its_margin() -> None:
+def test_a_clear_winner_is_recommended_with_its_margin(snapshot: Snapshot) -> None:
     suite = suite_of()
     verdict = judged(suite, [1.00, 1.01, 0.99], [1.20, 1.21, 1.19], [1.50, 1.51, 1.49])
     ddp, fsdp, _ = suite.cells
@@ -71,10 +72,7 @@ def test_a_clear_winner_is_recommended_with_its_margin() -> None:
     assert verdict.runner_up.comparison.ratio == pytest.approx(
         (12_499 + 110) / (12_499 * 1.2 + 110), rel=1e-3
     )
-    assert (
-        describe_verdict(verdict).support[-1]
-        == "The losses of the 3 cells that should learn alike agree within 2.0 %."
-    )
+    snapshot(describe_verdict(verdict).support[-1])
 
 
 def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> None:
@@ -131,23 +129,23 @@ def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
     assert verdict.row(cells[2].cell_id).outcomes == {}
 
 
-def test_a_headline_says_which_cells_have_no_result_and_that_the_baseline_is_one() -> None:
+def test_a_headline_says_which_cells_have_no_result_and_that_the_baseline_is_one(
+    snapshot: Snapshot,
+) -> None:
     suite = suite_of()
     baseline, best, third = suite.cells
     late = [failed_result(baseline, trial, Outcome.TIMED_OUT, "still running") for trial in (1, 2)]
     own = trials(suite, best, [1.0, 1.01])
     text = "The baseline, ddp, has no result: the runs ended as timed out."
     only = describe_verdict(judge(suite, [baseline, best], [*late, *own])).headline
-    assert only == f"Use fsdp: it is the only cell with a result. {text}"
+    snapshot(only)
     compared = judge(
         suite, [baseline, best, third], [*late, *own, *trials(suite, third, [2.0, 2.01])]
     )
     assert describe_verdict(compared).headline == f"Use fsdp: it is cheapest. {text}"
     assert parse_verdict(verdict_document(compared)) == compared
     other = [*trials(suite, baseline, [1.0, 1.01]), failed_result(best, 1, Outcome.TIMED_OUT)]
-    assert describe_verdict(judge(suite, [baseline, best], other)).headline == (
-        "Use ddp: it is the only cell with a result (fsdp: the runs ended as timed out)."
-    )
+    snapshot(describe_verdict(judge(suite, [baseline, best], other)).headline)
 
 
 def test_nothing_measured_says_so() -> None:
