@@ -1,6 +1,5 @@
 """The verdict: headline, figures, what would change it, and cautions."""
 
-import json
 from collections.abc import Sequence
 
 from traindyno.core.verdict.confounds import Confound
@@ -64,7 +63,7 @@ def draw_confounds(report: Report) -> Markup | None:
 def _draw(verdict: Verdict, confound: Confound) -> Markup:
     first = verdict.row(confound.first_cell_id).label
     second = verdict.row(confound.second_cell_id).label
-    table = draw_table(
+    return draw_table(
         [Column(heading="Differs in"), Column(heading=first), Column(heading=second)],
         [
             [difference.name, difference.first, difference.second]
@@ -72,17 +71,3 @@ def _draw(verdict: Verdict, confound: Confound) -> Markup:
         ],
         caption="Each of these differences is a possible cause of a difference in results.",
     )
-    controls = [
-        element(
-            "li",
-            f"{control.isolates} alone: ",
-            f"in this suite as {verdict.row(control.cell_id).label}"
-            if control.cell_id
-            else join(
-                "add to include: ",
-                element("code", json.dumps(dict(control.include), ensure_ascii=False)),
-            ),
-        )
-        for control in confound.controls
-    ]
-    return join(table, element("ul", *controls) if controls else None)

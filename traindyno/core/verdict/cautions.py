@@ -201,12 +201,7 @@ def describe_confound(verdict: Verdict, confound: Confound) -> str:
         f"{verdict.row(confound.second_cell_id).label} and "
         f"{verdict.row(confound.first_cell_id).label}"
     )
-    text = f"{pair} differ in {', '.join(names[:-1])} and {names[-1]}"
-    offered = next((control for control in confound.controls if control.cell_id is None), None)
-    if offered:
-        include = ", ".join(f"{name}: {value}" for name, value in offered.include.items())
-        return f"{text}; the cell {{{include}}} would show {offered.isolates} alone."
-    return f"{text}; the suite has control cells for it." if confound.controls else f"{text}."
+    return f"{pair} differ in {', '.join(names[:-1])} and {names[-1]}."
 
 
 def describe_parity(verdict: Verdict, parity: LossParity) -> str:

@@ -1,6 +1,4 @@
-"""What differs between two cells besides the setting under test, and the control cell that
-separates the effects.
-"""
+"""What differs between two cells besides the setting under test."""
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,27 +13,23 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
 from traindyno.core.suite.settings import (
+    HYPERPARAMETER_PREFIX,
     BatchSearch,
     Effect,
     LearningRate,
     options_of_strategies,
     settings_with,
 )
-from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.suite.workload import Workload
-from traindyno.core.verdict.control_cells import (
-    PLACEMENTS,
-    Control,
-    GlobalBatches,
-    changed_fields,
-    find_controls,
-    value_of,
-)
+from traindyno.core.verdict.global_batches import GlobalBatches
 
 Versions = Mapping[str, str]
 
 LearningKey = tuple[Hashable, ...]
 THREADS = "threads of a process"
+# They determine how many replicas of the model share a global batch.
+PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +48,6 @@ class Confound:
     first_cell_id: str
     second_cell_id: str
     differences: tuple[Difference, ...]
-    controls: tuple[Control, ...]
 
 
 def threads_of(cell: Cell, measured: Sequence[RunResult]) -> Versions:
@@ -74,8 +67,7 @@ def find_confound(
     first: Cell,
     second: Cell,
     *,
-    suite: Suite,
-    cells: Sequence[Cell],
+    workload: Workload,
     samples_per_step: Mapping[str, int] = MappingProxyType({}),
     versions: Mapping[str, Versions] = MappingProxyType({}),
 ) -> Confound | None:
@@ -84,7 +76,6 @@ def find_confound(
     By cell id, ``samples_per_step`` is what the step logs of all ranks measured, ``versions`` what
     the runs reported, their threads with it.
     """
-    workload = suite.workload
     batches = GlobalBatches(
         task=workload.task, measured=samples_per_step, examples=workload.examples
     )
@@ -104,12 +95,10 @@ def find_confound(
     ]
     if len(differences) < 2:
         return None
-    others = [with_all_arguments(cell, workload) for cell in cells]
     return Confound(
         first_cell_id=first.cell_id,
         second_cell_id=second.cell_id,
         differences=tuple(differences),
-        controls=find_controls(first, second, changed, suite=suite, cells=others, batches=batches),
     )
 
 
@@ -118,7 +107,7 @@ def _independent_changes(first: Cell, second: Cell, batches: GlobalBatches) -> l
     global batch, and steps that keep the examples.
     """
     following = batches.steps_that_follow(first, second)
-    changed = [name for name in changed_fields(first, second) if name not in following]
+    changed = [name for name in _changed_fields(first, second) if name not in following]
     if "strategy" in changed:
         changed = [name for name in changed if name not in options_of_strategies()]
     if set(PLACEMENTS).intersection(changed) and "gradient_accumulation_steps" not in changed:
@@ -127,6 +116,12 @@ def _independent_changes(first: Cell, second: Cell, batches: GlobalBatches) -> l
             divider = batches.divider(first, second)
             changed = [name for name in changed if name != divider]
     return changed
+
+
+def _changed_fields(first: Cell, second: Cell) -> list[str]:
+    one = cell_values(first)
+    other = cell_values(second)
+    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def learning_key(cell: Cell, workload: Workload, samples_per_step: int | None) -> LearningKey:
@@ -165,7 +160,10 @@ def _derived_differences(
 
 
 def _value_text(cell: Cell, name: str) -> str:
-    value = value_of(cell, name)
+    if name.startswith(HYPERPARAMETER_PREFIX):
+        value = cell.hyperparameters.get(name.removeprefix(HYPERPARAMETER_PREFIX))
+    else:
+        value = getattr(cell.settings, name)
     return "none" if name == "adapter" and value is None else _text(value)
 
 

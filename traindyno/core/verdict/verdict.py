@@ -366,8 +366,7 @@ def _find_confounds(
         find_confound(
             other,
             best,
-            suite=suite,
-            cells=cells,
+            workload=suite.workload,
             samples_per_step=evidence.samples_per_step,
             versions={
                 each.cell.cell_id: {**each.versions, **threads_of(each.cell, each.measured)}

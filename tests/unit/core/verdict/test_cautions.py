@@ -10,7 +10,6 @@ from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
-from traindyno.core.verdict.control_cells import Control
 from traindyno.core.verdict.verdict import Finding
 
 HOSTS = (
@@ -131,24 +130,14 @@ def test_unknown_parities_are_one_caution_for_each_reference(snapshot: Snapshot)
     )
 
 
-def confound(*names: str, controls: tuple[Control, ...] = ()) -> Confound:
+def confound(*names: str) -> Confound:
     differences = tuple(Difference(name=name, first="a", second="b") for name in names)
-    return Confound(
-        first_cell_id=SECOND, second_cell_id=BEST, differences=differences, controls=controls
-    )
+    return Confound(first_cell_id=SECOND, second_cell_id=BEST, differences=differences)
 
 
-def test_cells_that_differ_in_several_things_are_named_with_the_control_cell(
-    snapshot: Snapshot,
-) -> None:
-    missing = Control(
-        cell_id=None, include={"strategy": "ddp", "precision": "bf16"}, isolates="strategy"
-    )
-    existing = Control(cell_id=THIRD, include={}, isolates="precision")
-    pair = "ddp and fsdp differ in strategy, precision and batch"
+def test_cells_that_differ_in_several_things_are_named() -> None:
     names = ("strategy", "precision", "batch")
-    snapshot(cautions(confounds=(confound(*names, controls=(existing, missing)),)))
-    snapshot(cautions(confounds=(confound(*names, controls=(existing,)),)))
+    pair = "ddp and fsdp differ in strategy, precision and batch"
     assert cautions(confounds=(confound(*names),)) == [f"{pair}."]
 
 

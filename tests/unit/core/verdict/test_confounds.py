@@ -16,11 +16,12 @@ from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.confounds import (
     THREADS,
     Confound,
+    Difference,
     find_confound,
     learning_key,
     threads_of,
 )
-from traindyno.core.verdict.verdict import judge
+from traindyno.core.verdict.verdict import judge, parse_verdict, verdict_document
 
 SCALED = LearningRate(
     base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
@@ -44,10 +45,8 @@ def cell_with(suite: Suite, **wanted: Any) -> Cell:
     )
 
 
-def confound_of(
-    suite: Suite, first: Cell, second: Cell, cells: tuple[Cell, ...] | None = None
-) -> Confound | None:
-    return find_confound(first, second, suite=suite, cells=suite.cells if cells is None else cells)
+def confound_of(suite: Suite, first: Cell, second: Cell) -> Confound | None:
+    return find_confound(first, second, workload=suite.workload)
 
 
 def test_the_first_seed_changes_three_things_at_once() -> None:
@@ -60,34 +59,20 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
     )
     native, compiled = suite.cells
     assert (planned_batch_size(native.settings), planned_batch_size(compiled.settings)) == (40, 80)
-    confound = known(confound_of(suite, native, compiled, (native, compiled)))
+    confound = known(confound_of(suite, native, compiled))
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
         ("compiler", "none", "inductor"),
         ("batch_size_per_device", "10", "20"),
         ("global batch", "40", "80"),
         ("learning rate", "6.25e-05", "0.000125"),
     ]
-    # the control that shows the compiler alone: compiled at batch 10
-    assert confound.controls[0].isolates == "compiler"
-    assert confound.controls[0].include == {"compiler": "inductor"}
-    assert confound.controls[0].cell_id is None
 
 
-def test_a_control_that_the_suite_holds_is_named() -> None:
-    suite = suite_of(
-        {"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)}
-    )
-    first, _, wanted, second = suite.cells
-    confound = known(confound_of(suite, first, second))
-    assert confound.controls[0].cell_id == wanted.cell_id
-
-
-def test_more_instances_grow_the_global_batch_and_the_control_holds_it() -> None:
+def test_more_instances_grow_the_global_batch() -> None:
     suite = suite_of({"instance_count": (1, 2)}, batch_size_per_device=16)
     first, second = suite.cells
     confound = known(confound_of(suite, first, second))
     assert [each.name for each in confound.differences] == ["instance_count", "global batch"]
-    assert confound.controls[0].include == {"instance_count": 2, "batch_size_per_device": 8}
 
 
 def test_one_difference_is_no_confound() -> None:
@@ -97,35 +82,6 @@ def test_one_difference_is_no_confound() -> None:
     suite = suite_of({"batch_size_per_device": (8, 16)})
     first, second = suite.cells
     assert confound_of(suite, first, second) is None
-
-
-def test_a_control_that_the_suite_excludes_is_not_offered() -> None:
-    suite = planned_suite(
-        matrix={"compiler": (Compiler.NONE, Compiler.INDUCTOR), "batch_size_per_device": (10, 20)},
-        exclude=({"compiler": Compiler.INDUCTOR, "batch_size_per_device": 10},),
-        training={"instance": "ml.g4dn.12xlarge"},
-    )
-    native, _, compiled = suite.cells
-    confound = known(confound_of(suite, native, compiled))
-    assert [control.isolates for control in confound.controls] == ["batch_size_per_device"]
-
-
-def test_an_impossible_control_is_not_offered() -> None:
-    # Trainium runs compiled graphs only: the instance alone can't be changed
-    suite = planned_suite(
-        matrix={
-            "instance": ("ml.p4d.24xlarge", "ml.trn1.32xlarge"),
-            "compiler": (Compiler.NONE, Compiler.XLA),
-        },
-        training={},
-        exclude=(
-            {"instance": "ml.trn1.32xlarge", "compiler": Compiler.NONE},
-            {"instance": "ml.p4d.24xlarge", "compiler": Compiler.XLA},
-        ),
-    )
-    first, second = suite.cells
-    confound = known(confound_of(suite, first, second))
-    assert confound.controls == ()
 
 
 def test_precision_and_strategy_should_leave_the_losses_alone() -> None:
@@ -168,21 +124,16 @@ def test_options_of_one_strategy_and_an_equal_global_batch_are_no_differences() 
     )
 
 
-def test_a_control_brings_a_strategys_options_along_and_holds_the_global_batch() -> None:
+def test_another_number_of_instances_beside_another_strategy_is_named() -> None:
     suite = strategies_on_this_machine()
-    confound = confound_of(
-        suite,
-        cell_with(suite, strategy=Strategy.DDP),
-        cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4),
+    confound = known(
+        confound_of(
+            suite,
+            cell_with(suite, strategy=Strategy.DDP),
+            cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4),
+        )
     )
-    assert confound is not None
     assert [each.name for each in confound.differences] == ["instance_count", "strategy"]
-    # ddp with 4 processes: 4 samples each; the pipeline with 2 processes: 16 for its one replica, a
-    # cell of the suite
-    more, other = confound.controls
-    assert (more.isolates, more.include["batch_size_per_device"]) == ("instance_count", 4)
-    assert other.isolates == "strategy"
-    assert other.cell_id == cell_with(suite, strategy=Strategy.PIPELINE, instance_count=2).cell_id
 
 
 def test_another_version_beside_another_compiler_is_named() -> None:
@@ -194,9 +145,7 @@ def test_another_version_beside_another_compiler_is_named() -> None:
         first.cell_id: {"torch": "2.13.0", "numpy": "2.4.6"},
         second.cell_id: {"torch": "2.9.0", "numpy": "2.4.6", "torch-xla": "2.9.0"},
     }
-    confound = known(
-        find_confound(first, second, suite=suite, cells=(first, second), versions=versions)
-    )
+    confound = known(find_confound(first, second, workload=suite.workload, versions=versions))
     assert [(each.name, each.first, each.second) for each in confound.differences] == [
         ("compiler", "none", "xla"),
         ("torch", "2.13.0", "2.9.0"),
@@ -244,13 +193,6 @@ def test_the_verdict_names_other_threads_beside_another_batch() -> None:
     ]
 
 
-def test_a_control_with_fewer_processes_than_a_replica_needs_is_not_offered() -> None:
-    suite = strategies_on_this_machine()
-    pipeline = cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4)
-    confound = known(confound_of(suite, pipeline, cell_with(suite, strategy=Strategy.SINGLE)))
-    assert all(control.isolates != "instance_count" for control in confound.controls)
-
-
 def test_full_training_and_an_adapter_are_named_with_the_learning_rate_of_each(
     snapshot: Snapshot,
 ) -> None:
@@ -273,3 +215,17 @@ def test_full_training_and_an_adapter_are_named_with_the_learning_rate_of_each(
     (told,) = [text for text in describe_cautions(verdict) if "same weights" in text]
     assert "all weights at learning rate 2e-05" in told
     snapshot(told)
+
+
+def test_a_verdict_with_control_cells_of_an_earlier_version_is_read() -> None:
+    suite = suite_of(
+        {"batch_size_per_device": (4, 8)}, instance="local.cpu", strategy=Strategy.SINGLE
+    )
+    verdict = judge(suite, suite.cells, completed_results(suite.cells, [1.0, 1.1], suite=suite))
+    difference = Difference(name="image", first="a", second="b")
+    confound = Confound(first_cell_id="a", second_cell_id="b", differences=(difference,))
+    named = replace(verdict, likeness=replace(verdict.likeness, confounds=(confound,)))
+    document = verdict_document(named)
+    control = {"cell_id": None, "include": {"strategy": "ddp"}, "isolates": "strategy"}
+    document["likeness"]["confounds"][0]["controls"] = [control]
+    assert parse_verdict(document) == named

@@ -2,21 +2,71 @@
 nothing.
 """
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.unit.core.verdict.test_control_cells import SUITES, samples_per_step
-from tests.unit.run_samples import completed_result
+from tests.unit.run_samples import completed_result, known
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cautions import describe_cautions
-from traindyno.core.verdict.confounds import find_confound, learning_key
+from traindyno.core.verdict.confounds import Confound, find_confound, learning_key
 from traindyno.core.verdict.evidence import gather_evidence
 from traindyno.core.verdict.verdict import Verdict, judge
+
+SUITES = Path(__file__).parents[4] / "suites"
+BATCHES = ("per_device_train_batch_size", "batch_size")
+MOST_PAIRS = 60
+STEPS = {"hyperparameters.max_steps", "hyperparameters.max_train_steps"}
+
+
+def samples_per_step(suite: Suite, cells: Sequence[Cell]) -> dict[str, int]:
+    """What the step logs of a script measure: the batch of each process × the processes."""
+    found = {}
+    for cell in cells:
+        arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
+        size = next((arguments[name] for name in BATCHES if name in arguments), None)
+        if suite.workload.task is Task.SCRIPT and size is not None and processes:
+            found[cell.cell_id] = int(str(size)) * processes
+    return found
+
+
+def script_suite(**changes: Any) -> Suite:
+    document = {
+        "name": "script",
+        "goal": "fastest",
+        "workload": {
+            "task": "script",
+            "source": "s3://bucket/code/abababababababababababababababababababababababababababababababab/sourcedir.tar.gz",
+            "entry_point": "train.py",
+            "examples": 1000,
+            "hyperparameters": {"epochs": 1},
+        },
+        "training": {"instance": "local.cpu"},
+        "limits": {"max_usd": 1, "max_hours": 1, "max_job_seconds": 120},
+        **changes,
+    }
+    return parse_suite(document)
+
+
+def measured_in(suite: Suite, *samples: int) -> dict[str, int]:
+    return {cell.cell_id: each for cell, each in zip(suite.cells, samples, strict=True)}
+
+
+def only_confound(suite: Suite, measured: Mapping[str, int]) -> Confound:
+    first, second = suite.cells
+    return known(find_confound(first, second, workload=suite.workload, samples_per_step=measured))
 
 
 def results_of(suite: Suite) -> list[RunResult]:
@@ -48,8 +98,7 @@ def verdict_of(suite: Suite, results: Sequence[RunResult]) -> Verdict:
 def differences(
     first: Cell, second: Cell, suite: Suite, measured: dict[str, int]
 ) -> list[tuple[str, str, str]]:
-    cells = suite.cells
-    found = find_confound(first, second, suite=suite, cells=cells, samples_per_step=measured)
+    found = find_confound(first, second, workload=suite.workload, samples_per_step=measured)
     return [(each.name, each.first, each.second) for each in found.differences] if found else []
 
 
@@ -84,25 +133,19 @@ def test_equal_measured_batches_are_no_difference_however_they_are_divided(
     assert not [each for each in named if "batch" in each]
 
 
-def test_the_report_of_trainium_names_the_hardware_and_its_software_and_no_control() -> None:
+def test_the_report_of_trainium_names_the_hardware_and_its_software() -> None:
     for name in ("rehearsal", "original"):
         suite = suite_of(f"bert-trainium/{name}")
         verdict = verdict_of(suite, results_of(suite))
         text = " ".join(describe_cautions(verdict))
         assert "differ in instance, compiler and image." in text
         assert "global batch (8 against 32)" not in text
-        assert all(
-            control.cell_id
-            for confound in verdict.likeness.confounds
-            for control in confound.controls
-        )
 
 
 @pytest.mark.parametrize("name", ["hf_trainer", "lightning", "own_script"])
 def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name: str) -> None:
     suite = suite_of(name)
-    known = results_of(suite)
-    verdict = verdict_of(suite, known)
+    verdict = verdict_of(suite, results_of(suite))
     found = [each for confound in verdict.likeness.confounds for each in confound.differences]
     assert "learning rate" not in [each.name for each in found]
     stated = {
@@ -144,3 +187,78 @@ def test_scripts_learn_alike_only_with_equal_arguments_and_measured_batches() ->
     assert len(keys) == 1
     assert learning_key(more, suite.workload, 32) not in keys
     assert len({learning_key(each, suite.workload, None) for each in (cell, more)}) == 2
+
+
+def test_a_scripts_measured_batch_beside_more_instances_is_named() -> None:
+    suite = script_suite(
+        matrix={"instance_count": [1, 2], "strategy": ["ddp"], "hyperparameters.batch_size": ["32"]}
+    )
+    found = only_confound(suite, measured_in(suite, 32, 64))
+    assert [(each.name, each.first, each.second) for each in found.differences] == [
+        ("instance_count", "1", "2"),
+        ("global batch", "32", "64"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["albert-scaling/rehearsal", "bert-trainium/original"])
+def test_steps_that_follow_the_batch_are_no_difference_of_their_own(name: str) -> None:
+    suite = suite_of(name)
+    pairs = list(permutations(suite.cells, 2))
+    for first, second in random.Random(1).sample(pairs, min(MOST_PAIRS, len(pairs))):
+        named = differences(first, second, suite, all_measured(suite))
+        assert not {each for each, _, _ in named} & STEPS
+
+
+def test_workers_that_fall_as_the_batch_grows_do_not_follow_it() -> None:
+    suite = script_suite(
+        matrix={
+            "strategy": ["ddp"],
+            "hyperparameters.batch_size": [16],
+            "hyperparameters.workers": [8],
+        },
+        include=[{"hyperparameters.batch_size": 32, "hyperparameters.workers": 4}],
+    )
+    found = only_confound(suite, measured_in(suite, 16, 32))
+    assert "hyperparameters.workers" in [each.name for each in found.differences]
+
+
+def test_an_argument_that_one_cell_lacks_is_named() -> None:
+    suite = script_suite(
+        matrix={
+            "strategy": ["ddp"],
+            "hyperparameters.batch_size": [32],
+            "hyperparameters.stream": ["yes"],
+        },
+        include=[
+            {"strategy": "single", "hyperparameters.cache": 1, "hyperparameters.batch_size": 8}
+        ],
+    )
+    first, second = suite.cells
+    other = replace(second, hyperparameters={"batch_size": 8, "cache": 1})
+    assert ("hyperparameters.stream", "yes", "default") in differences(first, other, suite, {})
+
+
+def test_an_image_is_named_beside_its_compiler() -> None:
+    suite = script_suite(
+        training={"instance": "ml.g4dn.12xlarge"},
+        matrix={
+            "compiler": ["none"],
+            "image": ["pytorch-training:1.11-gpu-py38"],
+            "hyperparameters.batch_size": [10],
+        },
+        include=[
+            {
+                "compiler": "xla",
+                "image": "huggingface-pytorch-trcomp-training:"
+                "1.11-transformers4.21-gpu-py38-cu113-ubuntu20.04",
+                "hyperparameters.batch_size": 20,
+            }
+        ],
+    )
+    found = only_confound(suite, measured_in(suite, 40, 80))
+    assert [each.name for each in found.differences] == [
+        "compiler",
+        "image",
+        "hyperparameters.batch_size",
+        "global batch",
+    ]

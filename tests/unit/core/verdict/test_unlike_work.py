@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.sentences import Snapshot
-from tests.unit.core.verdict.test_control_cells import script_suite
+from tests.unit.core.verdict.test_script_confounds import script_suite
 from tests.unit.run_samples import completed_result, known, remeasured
 from tests.unit.step_log_samples import START
 from traindyno.callbacks.log import TEARDOWN
