@@ -10,6 +10,7 @@ from bench.gpu_cases import MODELS
 from bench.groups import TITLES, command
 from bench.kept import Kept
 from bench.pairs import Pair, measure_pair
+from traindyno.core.run.record import RECORD
 
 PAIRS = 2
 STEPS = 40
@@ -76,22 +77,24 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
 
 def document(changes: dict[str, Any]) -> dict[str, Any]:
     model = MODELS[0]
-    return {
-        "run_id": "pair",
-        "workload": {
-            "task": model.task,
-            "examples": 1_000_000,
-            "model": {"config": model.config},
-            "dataset": {"format": "synthetic"},
-            "sequence_length": model.length,
-        },
-        "settings": {
-            "instance": "local.gpu",
-            "strategy": "single",
-            "precision": "bf16",
-            "batch_size_per_device": model.batch,
-            "learning_rate": {"base": 1e-4},
-            **changes,
-        },
-        "measurement": {"max_steps": STEPS},
-    }
+    return RECORD.mark(
+        {
+            "run_id": "pair",
+            "workload": {
+                "task": model.task,
+                "examples": 1_000_000,
+                "model": {"config": model.config},
+                "dataset": {"format": "synthetic"},
+                "sequence_length": model.length,
+            },
+            "settings": {
+                "instance": "local.gpu",
+                "strategy": "single",
+                "precision": "bf16",
+                "batch_size_per_device": model.batch,
+                "learning_rate": {"base": 1e-4},
+                **changes,
+            },
+            "measurement": {"max_steps": STEPS},
+        }
+    )

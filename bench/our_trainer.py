@@ -14,10 +14,10 @@ import numpy as np
 from bench.race_case import RaceCase
 from bench.trained import Trained
 from traindyno.callbacks import StepLogger
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Measurement
+from traindyno.core.run.record import RunMeasurement
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Workload
 from training.data.batch import Batch, token_count
 from training.data.dataset import TokenDataset, load_dataset
 from training.data.loader import StepBatches
@@ -35,7 +35,7 @@ def read_run(case: RaceCase, changes: Mapping[str, Any]) -> RunSettings:
         run_id=case.name,
         workload=parse_part(case.workload, Workload),
         settings=parse_part({**case.settings, **changes}, Settings),
-        measurement=Measurement(max_steps=case.steps),
+        measurement=RunMeasurement(max_steps=case.steps),
     )
 
 

@@ -30,12 +30,13 @@ from tests.unit.parent.shared_job import SharedJob, run_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.measured_run import measure_contention
 from traindyno.core.measurement.throughput import measure_table, measure_throughput
+from traindyno.core.run.record import RunMeasurement, RunRecord, record_document
 from traindyno.core.search.outpaced import WARM_UP_STEPS
 from traindyno.core.statistics.distributions import t_half_width
 from traindyno.core.step_log.line import LoggedStep
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
-from traindyno.core.suite.suite_file import settings_document, structure_suite
+from traindyno.core.suite.suite_file import structure_suite
 
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
 BATCH = 8
@@ -148,12 +149,14 @@ def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
     workload["model"]["config"]["vocab_size"] = workload.pop("tokenizer")["train_vocabulary_size"]
     suite = structure_suite(document)
     return {
-        cell.cell_id: {
-            "run_id": cell.cell_id,
-            "workload": workload,
-            "settings": settings_document(cell.settings),
-            "measurement": {"max_steps": max_steps or MAX_STEPS},
-        }
+        cell.cell_id: record_document(
+            RunRecord(
+                run_id=cell.cell_id,
+                workload=suite.workload,
+                settings=cell.settings,
+                measurement=RunMeasurement(max_steps=max_steps or MAX_STEPS),
+            )
+        )
         for cell in suite.cells
         if cell.settings.batch_size == BATCH
     }

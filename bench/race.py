@@ -26,8 +26,8 @@ from bench.race_case import Against, RaceCase, RaceResult
 from bench.race_files import read_case, write_result
 from bench.their_trainer import SameWork, TrainerDefaults
 from bench.trained import Trained
+from traindyno.core.run.settings import LearningRate
 from traindyno.core.suite.choices import Compiler, Precision
-from traindyno.core.suite.settings import LearningRate
 from training.data.dataset import TokenDataset
 from training.models.flops import measure_size
 from training.models.model_config import model_config

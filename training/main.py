@@ -9,8 +9,8 @@ from pathlib import Path
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import checkpoint_folder
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.run.processes import adapters_of, tensor_divisions
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.processes import adapters_of, tensor_divisions
 from training.checkpoints.checkpoints import Checkpoints
 from training.checkpoints.stop_request import StopRequest
 from training.data.dataset import TokenDataset, load_dataset

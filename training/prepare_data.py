@@ -7,22 +7,22 @@ from functools import partial
 from pathlib import Path
 
 from traindyno.callbacks import StepLogger
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.run.record import PreparationRecord
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
-from traindyno.core.suite.suite_file import suite_converter
 from training.data.dataset import write_manifest
 from training.data.prepare import tokenise
 from training.models.hub import copy_model, use_hub_token
 from training.models.model_check import check_model, refuse
 from training.process.job import find_job
-from training.process.run_settings import PreparationSettings
 
 
-def prepare_data(asked: PreparationSettings) -> None:
+def prepare_data(asked: PreparationRecord) -> None:
     preparation = asked.preparation
     workload = asked.workload
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
-    step_log.open({"preparation": suite_converter().unstructure(preparation)})
+    step_log.open({"preparation": plain_values(preparation)})
     use_hub_token(workload.hub_token_secret)
     job = find_job(workload)
     model = job.model_path

@@ -23,9 +23,9 @@ from traindyno.core.errors import CapacityUnavailable
 from traindyno.core.jobs.attempt import ended_attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.run.tokens import TOKENS_MANIFEST, describe_mismatch
 from traindyno.core.step_log.content import StepLog
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.preparation import TOKENS_MANIFEST, describe_mismatch
 from traindyno.sagemaker.job_description import epoch_seconds, read_job_end
 
 FAST = (

@@ -11,8 +11,8 @@ from datasets import Dataset as HubDataset
 from datasets import DatasetDict
 
 from tests.outsiders.data_files import CASES, DataCase
+from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.workload import Dataset
 from training.data import file_text
 from training.data.files import find_files, local_file
 from training.data.rows import read_rows

@@ -6,9 +6,9 @@ The other tasks are in tests/training/test_families.py.
 import pytest
 import torch
 
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Model, Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Model, Workload
 from training.models.model import build_model
 from training.models.objective import Objective
 

@@ -11,9 +11,9 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Dataset, Model, Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Dataset, Model, Workload
 from training.data.labels import Labelled, LabelNumbers, read_label_names
 from training.data.prepare import prepare
 from training.data.sequences import read_sequences

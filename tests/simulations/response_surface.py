@@ -14,11 +14,11 @@ from typing import Any
 from localcloud.home import REPO_ROOT
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell, make_cell
 from traindyno.core.suite.choices import GoalKind, Search, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Limits, Measurement, Suite
-from traindyno.core.suite.workload import Workload
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
 EXAMPLES, TRIALS = 1_000_000, 5

@@ -21,8 +21,8 @@ from tests.simulations.processes import Event, Simulated, autoregression
 from tests.unit.run_samples import PRICE, known, make_cell, make_run, make_suite
 from traindyno.core.costs.hazard import PRIORS
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.workload import FullRun
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import Noise, suite_trials
 

@@ -19,8 +19,8 @@ from tests.unit.suites import small_document, small_suite, unprepared_suite
 from traindyno.bundle import training_files
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, PARENT_ENDED, RUN_BEGAN, RUN_ENDED
 from traindyno.core.planning.jobs import share_jobs
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.job_document import job_document

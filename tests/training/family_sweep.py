@@ -33,8 +33,8 @@ from tests.training.strategy_cases import (
 )
 from tests.training.strategy_trial import make_setup, train
 from tests.training.word_tokenizer import word_tokenizer
+from traindyno.core.run.settings import Adapter
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Adapter
 from training.errors import RunError, WorkloadError
 from training.models.adapter_check import check_adapter
 from training.models.blueprint import Blueprint, replaced

@@ -8,10 +8,7 @@ from typing import Any
 
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd, run_job
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Measurement
-from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Workload
+from traindyno.core.run.record import RECORD, read_record
 from training.process.run_settings import RunSettings
 
 ENTRY_POINT = REPO_ROOT / "training" / "entry" / "traindyno_train.py"
@@ -51,7 +48,7 @@ def run_document(
     measurement: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Ten steps of four samples with one process; the arguments replace parts of that."""
-    return {
+    document = {
         "run_id": "run-of-a-test",
         "workload": {
             "task": TASKS[model],
@@ -73,15 +70,11 @@ def run_document(
         },
         "measurement": {"max_steps": 10, **(measurement or {})},
     }
+    return RECORD.mark(document)
 
 
 def parse_run(document: dict[str, Any]) -> RunSettings:
-    return RunSettings(
-        run_id=document["run_id"],
-        workload=parse_part(document["workload"], Workload),
-        settings=parse_part(document["settings"], Settings),
-        measurement=parse_part(document["measurement"], Measurement),
-    )
+    return read_record(document, RunSettings)
 
 
 def run_training(
@@ -122,7 +115,7 @@ def run_preparation(
         "packing": True,
         **asked,
     }
-    given = {"workload": document["workload"], "preparation": preparation}
+    given = RECORD.mark({"workload": document["workload"], "preparation": preparation})
     return run_training(folder, given, data, environment=environment, is_forked=data is not None)
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Model as AskedModel
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Model as AskedModel
-from traindyno.core.suite.workload import Workload
 from training.memory.tracker import MemoryTracker
 from training.models import tensor_file
 from training.models.blueprint import Blueprint

@@ -10,9 +10,9 @@ import torch
 from transformers import AutoTokenizer
 
 from tests.training.small_models import small_values
+from traindyno.core.run.settings import LearningRate, Settings
+from traindyno.core.run.workload import Model, Workload
 from traindyno.core.suite.choices import Compiler, OptimizerName, Strategy, Task
-from traindyno.core.suite.settings import LearningRate, Settings
-from traindyno.core.suite.workload import Model, Workload
 from training.data.batch import Batch
 from training.models.blueprint import Blueprint
 from training.models.model import build_model

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.nightly import NIGHTLY
 from tests.training.strategy_cases import MODELS, Case
+from traindyno.core.run.settings import Adapter, LearningRate, TensorLayers
 from traindyno.core.suite.choices import (
     BaseWeights,
     Compiler,
@@ -20,7 +21,6 @@ from traindyno.core.suite.choices import (
     ShardScope,
     Strategy,
 )
-from traindyno.core.suite.settings import Adapter, LearningRate, TensorLayers
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
 REFERENCE_OPTIONS = (

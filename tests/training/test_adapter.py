@@ -15,8 +15,8 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from tests.training.checkpointed import Attempt, train_attempts
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_trial import make_setup
+from traindyno.core.run.settings import Adapter, LearningRate
 from traindyno.core.suite.choices import OptimizerName, Task
-from traindyno.core.suite.settings import Adapter, LearningRate
 from training.errors import WorkloadError
 from training.memory.estimate import estimate_memory
 from training.models.adapter import head_names

@@ -23,9 +23,9 @@ from tests.properties import examples
 from tests.training.chat_samples import ANSWER, CHATS, QUESTION, TOOL, chat_tokenizer, in_parts
 from tests.training.jobs import REPO_ROOT
 from tests.training.run_documents import parse_run, run_document
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.suite.choices import DatasetFormat, LossOn, Padding, Task, TooLong
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Dataset, Workload
 from training.data.chat_encoding import ChatEncoder
 from training.data.chat_template import choose_template
 from training.data.collate import Collate, PadTo

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.choices import Padding, Strategy, Task
-from traindyno.core.suite.settings import Settings
 from training.data.collate import Collate, Masking, PadTo
 from training.data.dataset import hold_out
 from training.data.labels import Labelled, number_labels

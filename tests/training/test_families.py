@@ -32,7 +32,7 @@ from tests.training.family_sweep import compare, small_model
 from tests.training.result_files import read_rows
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_table import DOCUMENT
-from traindyno.core.suite.settings import Settings
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
 from training.errors import RunError
 from training.models.config_numbers import most_positions, needed_positions

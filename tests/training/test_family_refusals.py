@@ -15,8 +15,8 @@ from tests.training.family_sweep import small_model
 from tests.training.small_models import small_config
 from tests.training.strategy_cases import Case
 from tests.training.strategy_trial import make_setup
+from traindyno.core.run.processes import TensorDivision
 from traindyno.core.suite.choices import Strategy, Task
-from traindyno.core.suite.processes import TensorDivision
 from training.errors import WorkloadError
 from training.memory.fake_world import fake_process_group
 from training.models.config_numbers import NOT_BUILT

@@ -25,7 +25,7 @@ from tests.training.run_documents import (
     run_training,
     write_texts,
 )
-from traindyno.core.suite.preparation import TOKENS_MANIFEST
+from traindyno.core.run.tokens import TOKENS_MANIFEST
 from training.data.sequences import read_sequences
 from training.models.hub import needed_files
 

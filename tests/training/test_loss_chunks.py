@@ -8,8 +8,8 @@ import torch
 from tests.training.small_models import VOCABULARY
 from tests.training.strategy_cases import LLAMA, WORKLOADS, Case, blueprint_of, global_batch
 from tests.training.strategy_trial import make_setup, train
+from traindyno.core.run.workload import Model, Workload
 from traindyno.core.suite.choices import Precision, Task
-from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
 from training.memory.estimate import estimate_memory
 from training.models.objective import Objective

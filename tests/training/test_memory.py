@@ -12,11 +12,12 @@ import torch
 from tests.nightly import NIGHTLY
 from tests.training.forked import run_group
 from tests.training.shape_watch import watched_shapes
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.planning.memory import finding_of
 from traindyno.core.planning.peak_lines import MemoryEstimate, PeakLines, with_vocabulary
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite_file import parse_part, settings_document
-from traindyno.core.suite.workload import Tokenizer, Workload
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Tokenizer, Workload
+from traindyno.core.suite.suite_file import parse_part
 from training.memory.__main__ import answer
 from training.memory.estimate import (
     estimate_lines,
@@ -316,7 +317,7 @@ def test_a_composition_of_degrees_holds_the_states_part_by_hand() -> None:
 
 def test_what_cannot_be_estimated_says_why() -> None:
     settings = settings_of(instance=FOUR, strategy="pipeline", micro_batches=3)
-    request = {"find": "lines", "settings": settings_document(settings)}
+    request = {"find": "lines", "settings": plain_values(settings)}
     answered = answer(workload_of(GPT2, "causal-lm"), request)
     assert answered["why_unknown"].startswith(
         "the estimate failed: strategy pipeline asks for 4 stages"

@@ -140,11 +140,11 @@ import torch.distributed.pipelining._utils as utils
 del utils._StageForwardMeta
 from bench.gpu_cases import MODELS
 from tests.training.test_memory import CASES, settings_of, workload_of
-from traindyno.core.suite.suite_file import settings_document
+from traindyno.core.documents.plain import plain_values
 from training.memory.__main__ import answer
 for name in ("GPT-2, one device", "BERT, interleaved pipeline, checkpointing, accumulation"):
     config, task, values = CASES[name]
-    request = {"find": "whole", "settings": settings_document(settings_of(**values))}
+    request = {"find": "whole", "settings": plain_values(settings_of(**values))}
     found = answer(workload_of(config, task), request)
     print("whole" in found, found.get("why_unknown"))
 """

@@ -13,12 +13,12 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import find_model_problems
+from traindyno.core.run.processes import stage_counts, tensor_divisions
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Model, Workload
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import PipelineSchedule, Strategy, Task
-from traindyno.core.suite.processes import stage_counts, tensor_divisions
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError
 from training.models.model_check import check_model, refuse
 

@@ -10,9 +10,9 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig
 
 from tests.training.small_models import small_values
 from tests.training.word_tokenizer import word_tokenizer
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Dataset, Model, Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Dataset, Model, Workload
 from training.data.prepare import train_tokenizer
 from training.errors import WorkloadError
 from training.models.model import build_model

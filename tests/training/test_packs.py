@@ -28,16 +28,13 @@ from tests.training.s3_server import NEEDS_S3, PROGRAM, s3_server, upload
 from tests.training.test_probes import parts_of
 from traindyno.api.sample_data import write_sample
 from traindyno.api.suite_loading import load_suite
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import InputMode
+from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import (
-    measurement_document,
-    settings_document,
-    workload_document,
-)
-from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.slow_steps import CellSteps, describe_steps
+from traindyno.sagemaker.launcher import own_hyperparameters
 
 pytestmark = pytest.mark.nightly
 
@@ -78,17 +75,16 @@ def suite_and_cell(pack: str, label: str | None = None) -> tuple[Suite, Cell]:
     return suite, cell
 
 
-def local_run(pack: str, folder: Path, label: str | None = None, **further: Any) -> JobEnd:
-    """Run what the container gets, but for a few steps, or as ``further`` says."""
+def local_run(
+    pack: str, folder: Path, label: str | None = None, *, steps: int = STEPS, **further: Any
+) -> JobEnd:
+    """Run what the container gets, with ``further``, but for a few steps."""
     suite, cell = suite_and_cell(pack, label)
-    document = {
-        "run_id": f"{pack}-1",
-        "settings": settings_document(cell.settings),
-        "measurement": {**measurement_document(suite.measurement), "max_steps": STEPS},
-        **further,
-    }
     with staged_data(suite, folder) as (workload, channels):
-        own = {"SM_HPS": json.dumps({**document, "workload": workload_document(workload)})}
+        measurement = replace(suite.measurement, max_steps=steps)
+        staged = replace(suite, workload=workload, measurement=measurement)
+        (run,) = trial_runs("e", [cell], [1])
+        own = {"SM_HPS": json.dumps({**own_hyperparameters(run, staged), **further})}
         environment = {**channels, **own, **suite.workload.environment}
         return run_forked(
             folder, ENTRY_POINT, processes=cell.settings.instance_count, environment=environment
@@ -160,7 +156,7 @@ def test_the_posts_starved_loader_is_found_in_its_local_pack(tmp_path: Path) -> 
         "albert-scaling",
         tmp_path,
         STARVED,
-        measurement=measurement_document(suite.measurement),
+        steps=suite.measurement.max_steps,
         probes=True,
     )
     assert end.exit_code == 0, end.output

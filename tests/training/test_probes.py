@@ -13,6 +13,12 @@ from tests.training.jobs import SCRIPTS, JobEnd
 from tests.training.run_documents import run_document, run_training
 from traindyno.core.measurement.measured_run import measure_run
 from traindyno.core.measurement.step_parts import StepParts
+from traindyno.core.run.probe_steps import (
+    LEAST_STEPS,
+    ROUNDS,
+    WARM_UP_STEPS,
+    most_probe_steps,
+)
 from traindyno.core.step_log.line import (
     HELD_BATCHES,
     NO_EXCHANGE,
@@ -24,7 +30,6 @@ from traindyno.core.step_log.line import (
 )
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
-from traindyno.core.suite.runs import LEAST_STEPS, ROUNDS, WARM_UP_STEPS, most_probe_steps
 
 LOADER_SECONDS, EXCHANGE_SECONDS = 0.3, 0.2
 TOLERANCE = 0.05

@@ -19,8 +19,9 @@ from bench.race import COMPARED_OPTIONS, largest_difference, largest_loss_differ
 from bench.race_case import RaceCase
 from bench.sample_rows import write_rows
 from bench.their_trainer import SameWork
-from traindyno.core.suite.settings import LearningRate, Settings
-from traindyno.core.suite.suite_file import parse_part, settings_document
+from traindyno.core.documents.plain import plain_values
+from traindyno.core.run.settings import LearningRate, Settings
+from traindyno.core.suite.suite_file import parse_part
 from training.process.run_settings import RunSettings
 
 pytestmark = pytest.mark.usefixtures("of_one_thread")
@@ -73,7 +74,7 @@ def test_a_schedule_has_the_losses_of_the_trainer(
     plain = read_run(
         replace(case, steps=100, workload={**case.workload, "examples": 100 * TINY.batch}), {}
     )
-    scheduled = parse_part({**settings_document(plain.settings), **options}, Settings)
+    scheduled = parse_part({**plain_values(plain.settings), **options}, Settings)
     run, constant = (
         replace(plain, settings=replace(settings, **COMPARED_OPTIONS))
         for settings in (scheduled, plain.settings)

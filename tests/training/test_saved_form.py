@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from tests.training.run_documents import run_document, run_training, write_texts
 from tests.training.test_text_rows import WORDS, tokenizer_of
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Model, Tokenizer, Workload
 from traindyno.core.suite.choices import SaveDtype, Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Model, Tokenizer, Workload
 from training.models.model import build_model
 from training.models.saved_form import saved_form
 from training.run.saving import save_model

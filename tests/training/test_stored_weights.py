@@ -23,10 +23,10 @@ from tests.training.strategy_cases import ENCODER, LLAMA
 from tests.training.word_tokenizer import word_tokenizer
 from tests.unit.suites import unprepared_document
 from traindyno.api.model_check import model_lines
+from traindyno.core.run.workload import Model as AskedModel
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.workload import Model as AskedModel
-from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
 from training.models.model_check import check_model
 from training.models.model_config import CLASSIFIED_BY_THE_END_TOKEN, model_config

@@ -16,8 +16,8 @@ from tests.training.forked import run_group
 from tests.training.strategy_cases import GPT, LLAMA, Case, blueprint_of
 from tests.training.strategy_rows import ROWS
 from tests.training.strategy_trial import make_setup
+from traindyno.core.run.settings import TensorLayers
 from traindyno.core.suite.choices import Compiler, PipelineSchedule, Strategy, Task
-from traindyno.core.suite.settings import TensorLayers
 from training.compilers import build_compiler
 from training.compilers.inductor import is_recompilation
 from training.errors import MissingFromImage, WorkloadError

@@ -15,8 +15,8 @@ from pyarrow import parquet
 from tests.training.forked_jobs import run_forked
 from tests.training.jobs import SCRIPTS
 from tests.training.word_tokenizer import word_tokenizer
+from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.workload import Dataset, Workload
 from training.data import file_text, files
 from training.data import prepare as tokenizers
 from training.data.files import local_file

@@ -20,7 +20,7 @@ from traindyno.api import suite_defaults
 from traindyno.api.suite_defaults import CompletedSuite
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_startable_suite
 from traindyno.core.errors import SuiteInvalid
-from traindyno.core.suite.saved_model import longest_sequence
+from traindyno.core.run.saved_model import longest_sequence
 from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions
 
 SUITES = Path(__file__).parents[2] / "suites"

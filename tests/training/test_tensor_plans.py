@@ -9,10 +9,10 @@ import pytest
 from tests.training.small_models import small_values
 from tests.training.strategy_cases import GPT, LLAMA, Case
 from tests.training.strategy_runs import train_cases
+from traindyno.core.run.processes import TensorDivision
+from traindyno.core.run.settings import TensorLayers
+from traindyno.core.run.workload import Model, Workload
 from traindyno.core.suite.choices import Strategy, Task
-from traindyno.core.suite.processes import TensorDivision
-from traindyno.core.suite.settings import TensorLayers
-from traindyno.core.suite.workload import Model, Workload
 from training.models.model_check import check_model
 
 QKV = tuple(f"layers.*.self_attn.{name}_proj" for name in "qkv")

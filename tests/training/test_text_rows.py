@@ -16,8 +16,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from tests.properties import examples
 from tests.training.word_tokenizer import word_tokenizer
+from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.workload import Dataset, Workload
 from training import inference
 from training.data import file_text
 from training.data.prepare import prepare

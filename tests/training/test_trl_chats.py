@@ -19,8 +19,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from tests.training.chat_samples import ANSWER, CHATS, QUESTION, chat_tokenizer, in_parts
 from tests.training.jobs import REPO_ROOT, SCRIPTS
 from tests.training.run_documents import parse_run, run_document, run_training
+from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import DatasetFormat, LossOn
-from traindyno.core.suite.workload import Dataset
 from training.data.chat_encoding import ChatEncoder
 from training.data.conversations import parsed
 from training.data.loader import SeededOrder

@@ -13,11 +13,11 @@ from tokenizers import processors
 
 from tests.training.jobs import REPO_ROOT, SCRIPTS
 from tests.unit.run_samples import known
+from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.step_log.line import DIRECTORY_VARIABLE
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.workload import Dataset, Workload
 from training.data.prepare import prepare, train_tokenizer
 from training.data.sequences import read_sequences
 

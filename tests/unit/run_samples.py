@@ -10,18 +10,18 @@ from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary, RunTime
 from traindyno.core.measurement.run_result import PaidPrice, RunResult, build_run_result
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.step_log.reader import StepLog, read_step_log
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Search, Task
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import (
     Limits,
     Measurement,
     Run,
     Suite,
 )
-from traindyno.core.suite.workload import Workload
 
 Value = TypeVar("Value")
 PRICE = PaidPrice(

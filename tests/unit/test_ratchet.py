@@ -9,7 +9,7 @@ from pathlib import Path
 
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.measured_run import MeasuredRun
-from traindyno.core.suite.settings import Settings
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Verdict

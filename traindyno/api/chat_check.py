@@ -17,10 +17,9 @@ from traindyno.api.training_code import (
     training_code_digest,
 )
 from traindyno.core.errors import Problem
+from traindyno.core.run.workload import Dataset, Workload, workload_document
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import workload_document
-from traindyno.core.suite.workload import Dataset, Workload
 
 #: A folder that holds tokens, which a run reads, has it.
 TOKENISED = "train/traindyno-data.json"

@@ -22,11 +22,11 @@ from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.journal_format import ENDED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.core.statistics.estimates import Estimate, estimate
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.sagemaker.job_description import (
     begun_at,

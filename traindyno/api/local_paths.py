@@ -12,12 +12,12 @@ from typing import Any
 from traindyno.api import sample_data
 from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import Problem, TraindynoError
+from traindyno.core.run.data_formats import COMPRESSIONS, FORMATS
+from traindyno.core.run.workload import CHANNELS, workload_paths
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import CHANNELS, workload_paths
 from traindyno.travelling_files import Travelling, find_travelling, travelling_data
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"

@@ -26,6 +26,7 @@ from traindyno.api.training_code import (
     training_code_digest,
     training_folder,
 )
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.planning.memory import (
@@ -45,12 +46,11 @@ from traindyno.core.planning.peak_lines import (
     settings_of_lines,
     with_vocabulary,
 )
+from traindyno.core.run.processes import world_size
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload, workload_document
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import settings_document, workload_document
-from traindyno.core.suite.workload import Workload
 
 MODULE = "training.memory"
 FORM = 2  # of the estimates in the cache
@@ -118,7 +118,7 @@ class MemoryEstimator:
     def _find(self, name: str, settings: Settings, processes: int) -> tuple[Any, str | None]:
         """The estimate, which is None where the steps are no lines, and why it is unknown."""
         answer = self._answer(
-            {"find": name, "settings": settings_document(settings)},
+            {"find": name, "settings": plain_values(settings)},
             division_of(settings, processes),
             f"estimating memory: {_label(settings, processes)}",
         )

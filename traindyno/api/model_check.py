@@ -19,17 +19,16 @@ from traindyno.api.training_code import (
     read_kept,
     training_code_digest,
 )
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem, TraindynoError
-from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import (
+from traindyno.core.run.processes import (
     TensorDivision,
     adapters_of,
     stage_counts,
     tensor_divisions,
 )
-from traindyno.core.suite.saved_model import (
+from traindyno.core.run.saved_model import (
     ADAPTER_FILE,
     BASE_CHANNEL,
     BASE_FIELD,
@@ -37,10 +36,11 @@ from traindyno.core.suite.saved_model import (
     model_problem,
     other_model_problem,
 )
-from traindyno.core.suite.settings import Adapter
+from traindyno.core.run.settings import Adapter
+from traindyno.core.run.workload import Workload, workload_document
+from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import suite_converter, workload_document
-from traindyno.core.suite.workload import Workload
 
 # The fields of a workload that the check reads.
 DECIDING = ("task", "model", "tokenizer", "sequence_length", "label_count", "trust_remote_code")
@@ -234,9 +234,9 @@ def _key(
     files = sorted((str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in inside)
     content = {
         "workload": {name: document.get(name) for name in DECIDING},
-        "divisions": suite_converter().unstructure(divisions),
+        "divisions": plain_values(divisions),
         "stage_counts": stages,
-        "adapters": suite_converter().unstructure(adapters),
+        "adapters": plain_values(adapters),
         "configuration": digest,
         "files": files,
         "code": training_code_digest(),

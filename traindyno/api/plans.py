@@ -26,14 +26,14 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.memory import CellMemory
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.suite.checks.suite_check import parse_suite
-from traindyno.core.suite.choices import Task
-from traindyno.core.suite.data_formats import (
+from traindyno.core.run.data_formats import (
     DatasetFilesInvalid,
     is_documentation,
     is_hidden,
     split_files,
 )
+from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite as CheckedSuite
 from traindyno.lab.continue_suite import CONTINUES
 from traindyno.sagemaker.images import unavailable_images

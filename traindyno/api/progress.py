@@ -25,7 +25,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import SUCCESSES
 from traindyno.core.jobs.run_summary import RunSummary
-from traindyno.core.suite.preparation import label_of
+from traindyno.core.run.tokens import label_of
 from traindyno.store.owners import PreparationSummary
 
 SHOWN_FROM_SECONDS = 1.0

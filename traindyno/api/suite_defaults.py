@@ -24,12 +24,12 @@ from traindyno.api.training_code import has_training_code, missing_libraries
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents.problems import one_of, refusal, shown, unknown_field
 from traindyno.core.errors import Problem
+from traindyno.core.run.saved_model import architectures, longest_sequence, tasks_of_heads
+from traindyno.core.run.settings import setting_types
+from traindyno.core.run.workload import OF_CHAT, Dataset, Workload
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.saved_model import architectures, longest_sequence, tasks_of_heads
-from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import JOB_SECONDS, Confirm, Suite
-from traindyno.core.suite.workload import OF_CHAT, Dataset, Workload
 from traindyno.travelling_files import listed
 
 if TYPE_CHECKING:

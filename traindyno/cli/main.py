@@ -24,7 +24,7 @@ from traindyno.cli.option_values import in_our_words
 from traindyno.cli.output import STANDARD_OUTPUT, tell
 from traindyno.core.documents.problems import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
-from traindyno.core.suite.data_formats import DatasetFilesInvalid
+from traindyno.core.run.data_formats import DatasetFilesInvalid
 from traindyno.slices.client_parts import COMMANDS, REFUSALS
 
 REFUSED_INPUT: tuple[type[Exception], ...] = (

@@ -3,7 +3,7 @@
 from typing import Any, Protocol
 
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, runs_of
-from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.owners import OwnerRow, OwnerRows, PreparationRows, RunRows, SharedJobRows

@@ -9,8 +9,8 @@ from traindyno.core.errors import SuiteRefused
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.plan import Plan, read_stored_plan
+from traindyno.core.run.tokens import TokenSet
 from traindyno.core.s3_keys import plan_key, suite_key
-from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite, suite_document
 from traindyno.core.verdict.cell_trials import is_measured

@@ -14,8 +14,8 @@ from traindyno.core.jobs.job_end import JobEnd
 from traindyno.core.jobs.journal_format import STEP_LOG
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import shared_end
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, is_recorded, row_of

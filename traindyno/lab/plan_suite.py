@@ -14,6 +14,8 @@ from traindyno.core.measurement.run_result import run_result_document
 from traindyno.core.planning.history import learn_from, learn_host_priors, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
+from traindyno.core.run.tokens import TokenSet
+from traindyno.core.run.workload import Workload
 from traindyno.core.s3_keys import (
     CODE_PREFIX,
     execution_code_key,
@@ -29,7 +31,6 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.preparation import (
     LOCAL_INSTANCE,
     Origin,
-    TokenSet,
     model_key,
     needed_tokens,
     preparation_instance,
@@ -38,7 +39,6 @@ from traindyno.core.suite.preparation import (
 )
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import stored_suite
-from traindyno.core.suite.workload import Workload
 from traindyno.lab.continue_suite import Continued, read_continued, split_input
 from traindyno.sagemaker.images import ImageUnavailable, find_conflicts, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings

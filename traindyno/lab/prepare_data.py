@@ -9,8 +9,8 @@ from traindyno.core.errors import PreparationFailed
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_phases import measure_phases
 from traindyno.core.measurement.run_result import PreparationResult, preparation_result_document
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import preparation_key
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.lab.record_run import (
     STOPPED,
     AttemptRecords,

@@ -21,10 +21,10 @@ from traindyno.core.measurement.run_result import (
     run_result_document,
 )
 from traindyno.core.planning.jobs import runs_again
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import result_key, suite_key
 from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_log
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.summarise import summarise

@@ -26,8 +26,8 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import is_last_attempt
 from traindyno.core.planning.admission import Decision, admit_time
 from traindyno.core.planning.job_terms import JobTerms, job_terms
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import job_document_key, suite_key
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import OwnerServices, attempts_of, row_of, rows_of

@@ -17,8 +17,8 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, write_receipt
+from traindyno.core.run.tokens import LABEL
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.preparation import LABEL
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from traindyno.core.run.tokens import DataPreparation
+from traindyno.core.run.workload import Dataset, Model, Tokenizer, Workload
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.checks.job_limits_check import (
     CHAT_TEMPLATE_CHANNEL,
@@ -11,9 +13,7 @@ from traindyno.core.suite.checks.job_limits_check import (
     TRAIN_CHANNEL,
 )
 from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run
-from traindyno.core.suite.workload import Dataset, Model, Tokenizer, Workload
 
 # The container's folder of all channels.
 CONTAINER_CHANNELS = "/opt/ml/input/data"

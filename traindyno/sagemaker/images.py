@@ -15,6 +15,8 @@ from traindyno.core.instances.instance_types import (
     find_instance_type,
 )
 from traindyno.core.lab_names import DEFAULT_LAB, images_stack_name
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.aws_images import (
     SMP_V2_REPOSITORY,
@@ -22,9 +24,7 @@ from traindyno.core.suite.aws_images import (
     pytorch_version,
 )
 from traindyno.core.suite.choices import TRAITS, Compiler, InputMode, Task
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import Workload
 from traindyno.sagemaker.job_settings import JobSettings
 
 LOCAL_IMAGE = "local"

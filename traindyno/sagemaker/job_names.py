@@ -9,7 +9,7 @@ from typing import Any
 
 from traindyno.core.jobs.job import AttemptOwner, Job
 from traindyno.core.lab_names import jobs_prefix
-from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.suite.suite import Run
 
 JOB_NAME_CHARACTERS = 63

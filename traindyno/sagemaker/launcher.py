@@ -8,11 +8,15 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+from traindyno.core.documents.plain import plain_values
+from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.devices import AcceleratorKind
 from traindyno.core.instances.instance_types import (
     InstanceType,
 )
+from traindyno.core.run.record import RunMeasurement, RunRecord, record_document
+from traindyno.core.run.settings import Settings
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION
@@ -23,14 +27,7 @@ from traindyno.core.suite.checks.job_limits_check import (
 )
 from traindyno.core.suite.choices import TRAITS, Compiler, Task
 from traindyno.core.suite.runs import is_probed, trained_settings
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import (
-    measurement_document,
-    settings_document,
-    suite_converter,
-    workload_document,
-)
 from traindyno.sagemaker.images import framework_version, is_smp_v2_image, known_type
 from traindyno.sagemaker.job_settings import JobSettings
 
@@ -119,22 +116,26 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
         if search is not None and search.argument is not None:
             given[search.argument] = trained_settings(run).batch_size
         return {name: value for name, value in given.items() if name != SMDDP_OPTIONS}
-    target = suite.goal.target
-    measurement = suite.job_measurement
-    if run.confirming_steps is not None:
-        measurement = replace(
-            measurement, max_steps=run.confirming_steps, stop_when=None, least_seconds=None
+    return record_document(
+        RunRecord(
+            run_id=run.run_id,
+            # The lab projects the full run; no job has its schedule.
+            workload=replace(suite.workload, full_run=None),
+            settings=trained_settings(run),
+            measurement=_measurement_of(run, suite),
+            tokens=run.tokens,
+            target=suite.goal.target,
+            trial_seed=run.seed,
+            probes=is_probed(run, suite),
         )
-    return {
-        "run_id": run.run_id,
-        "workload": workload_document(suite.workload),
-        "settings": settings_document(trained_settings(run)),
-        "measurement": measurement_document(measurement),
-        **({"tokens": suite_converter().unstructure(run.tokens)} if run.tokens else {}),
-        **({"target": suite_converter().unstructure(target)} if target else {}),
-        **({"trial_seed": run.seed} if run.seed is not None else {}),
-        **({"probes": True} if is_probed(run, suite) else {}),
-    }
+    )
+
+
+def _measurement_of(run: Run, suite: Suite) -> RunMeasurement:
+    measurement = from_document(plain_values(suite.job_measurement), RunMeasurement)
+    if run.confirming_steps is None:
+        return measurement
+    return replace(measurement, max_steps=run.confirming_steps, stop_when=None, least_seconds=None)
 
 
 def find_source(suite: Suite, settings: JobSettings) -> str:

@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from traindyno.core.instances.instance_types import efa_environment, has_instance_storage
+from traindyno.core.run.record import PreparationRecord, record_document
+from traindyno.core.run.tokens import DataPreparation
+from traindyno.core.run.workload import Model
 from traindyno.core.s3_keys import (
     checkpoints_prefix,
     is_s3_uri,
@@ -22,14 +25,8 @@ from traindyno.core.step_log.line import (
     SEED_VARIABLE,
 )
 from traindyno.core.suite.choices import InputMode, Purchase, Task
-from traindyno.core.suite.preparation import (
-    DataPreparation,
-    preparation_seconds,
-    preparation_settings,
-)
+from traindyno.core.suite.preparation import preparation_seconds, preparation_settings
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import suite_converter, workload_document
-from traindyno.core.suite.workload import Model
 from traindyno.sagemaker.channels import channel, preparation_channels, run_channels
 from traindyno.sagemaker.images import has_framework_version, known_type, select_image_uri
 from traindyno.sagemaker.job_names import attempt_job_name
@@ -56,12 +53,11 @@ def build_preparation_request(
 ) -> dict[str, Any]:
     job_name = attempt_job_name(preparation, suite.name, attempt=attempt, lab=settings.lab)
     # The workload's own image may lack the packages that tokenise.
-    workload = replace(suite.workload, image=None)
+    workload = replace(suite.workload, image=None, full_run=None)
     image_uri = select_image_uri(preparation_settings(preparation.instance), workload, settings)
     bucket = settings.results_bucket
     execution_id = preparation.execution_id
-    prepared = suite_converter().unstructure(preparation)
-    own: dict[str, Any] = {"preparation": prepared, "workload": workload_document(workload)}
+    own = record_document(PreparationRecord(preparation=preparation, workload=workload))
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
         "RoleArn": settings.role_arn,

@@ -15,7 +15,7 @@ from cattrs.errors import BaseValidationError
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job import AttemptOwner, Job, owner_document, parse_owner
-from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.suite.suite import Run
 
 Row = TypeVar("Row")

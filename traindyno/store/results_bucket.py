@@ -16,15 +16,13 @@ from traindyno.core.documents.problems import problems_of
 from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.journal_format import ENDED, JOURNAL
+from traindyno.core.run.tokens import TOKENS_MANIFEST, Tokens, describe_mismatch
 from traindyno.core.s3_keys import ready_tokens_key, s3_uri, tokens_folder
 from traindyno.core.suite.preparation import (
-    TOKENS_MANIFEST,
     TokensMarker,
-    describe_mismatch,
     parse_tokens_marker,
     tokens_marker_document,
 )
-from traindyno.core.suite.suite import Tokens
 
 MOST_KEPT = 8
 PART_BYTES = 2**22

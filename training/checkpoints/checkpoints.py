@@ -23,8 +23,8 @@ from torch.optim import Optimizer
 from traindyno.callbacks import StepLogger
 from traindyno.callbacks.checkpoints import LogSizes, measure_log
 from traindyno.callbacks.clock import now
+from traindyno.core.run.settings import Settings
 from traindyno.core.step_log.line import CHECKPOINT_WRITE, IN_BACKGROUND, RESTORE
-from traindyno.core.suite.settings import Settings
 from training.checkpoints.slots import IDENTITY, SCALER, STEP, Found, Slots, identity_of
 from training.checkpoints.stop_request import StopRequest
 from training.errors import RunStopped

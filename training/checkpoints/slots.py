@@ -26,10 +26,11 @@ from traindyno.callbacks.checkpoints import (
     remove_marker,
     write_marker,
 )
+from traindyno.core.documents.plain import plain_values
+from traindyno.core.run.processes import global_batch_size, replica_count
+from traindyno.core.run.settings import Effect, settings_of_checkpoints, settings_with
+from traindyno.core.run.workload import workload_document
 from traindyno.core.suite.choices import InputMode, LearningRateSchedule, strategies_with
-from traindyno.core.suite.processes import global_batch_size, replica_count
-from traindyno.core.suite.settings import Effect, settings_of_checkpoints, settings_with
-from traindyno.core.suite.suite_file import settings_document, workload_document
 from training.process.process_group import Topology
 from training.process.run_settings import RunSettings
 
@@ -52,7 +53,7 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     """The processes, and how they share batches, are included only if others can't resume: of
     streamed data.
     """
-    settings = settings_document(run.settings)
+    settings = plain_values(run.settings)
     workload = workload_document(run.workload)
     # Without a schedule, the first steps of a longer run equal those of a shorter one.
     if (
@@ -78,8 +79,8 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
             BATCH_SIZE: run.settings.batch_size,
             "loader_workers": run.settings.loader_workers,
         }
-    plain: Identity = json.loads(json.dumps(identity))  # as it comes back from a marker
-    return plain
+    read: Identity = json.loads(json.dumps(identity))  # as it comes back from a marker
+    return read
 
 
 def difference(found: Identity, expected: Identity) -> str | None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from transformers import BatchEncoding, PreTrainedTokenizerBase
 
+from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import LossOn, Task, TooLong
-from traindyno.core.suite.workload import Dataset
 from training.data.batch import Array, Mask
 from training.data.chat_template import Rendered, Templates
 from training.data.checked_rows import refuse_half_characters

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import TooLong
-from traindyno.core.suite.workload import Workload
 from training.data.chat_encoding import ChatEncoder
 from training.data.chat_template import choose_template, refuse_unless_template
 from training.data.conversations import conversations

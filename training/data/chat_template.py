@@ -17,8 +17,8 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import LossOn
-from traindyno.core.suite.workload import Dataset
 from training.data.conversations import ASSISTANT, Chat, Turn
 from training.errors import WorkloadError
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traindyno.core.suite.workload import Dataset
+from traindyno.core.run.workload import Dataset
 from training.data.known_forms import WAY, is_chat
 from training.errors import WorkloadError
 

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerBase
 
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Padding, Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Workload
 from training.data.batch import AnyArray, Array, Batch, Mask
 from training.data.sequences import Sequences
 from training.errors import WorkloadError

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.workload import Dataset, Workload
 from training.data.checked_rows import SHOWN_CHARACTERS, described
 from training.data.files import DataFile, DataRoot, files_format, find_files
 from training.data.known_forms import ACCEPTED, chat_form, is_chat

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
-from traindyno.core.suite.preparation import (
+from traindyno.core.run.tokens import (
     MOST_HELD_OUT,
     TOKENS_MANIFEST,
     describe_mismatch,
     tokens_manifest,
 )
-from traindyno.core.suite.workload import Workload
+from traindyno.core.run.workload import Workload
+from traindyno.core.suite.choices import DatasetFormat, InputMode, Task
 from training.data.batch import Array
 from training.data.collate import SpecialTokens, special_tokens
 from training.data.files import DataFile, find_files

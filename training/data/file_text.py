@@ -19,7 +19,7 @@ from codecs import (
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from traindyno.core.suite.data_formats import READABLE
+from traindyno.core.run.data_formats import READABLE
 from training.data.files import DataFile
 from training.errors import WorkloadError
 

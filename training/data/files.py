@@ -7,15 +7,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import (
+from traindyno.core.run.data_formats import (
     BY_NAMES,
     DatasetFilesInvalid,
     format_of,
     is_hidden,
     split_files,
 )
-from traindyno.core.suite.workload import Dataset
+from traindyno.core.run.workload import Dataset
+from traindyno.core.suite.choices import DatasetFormat
 from training.errors import WorkloadError
 
 DataRoot = Path | str

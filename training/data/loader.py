@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.choices import Padding
-from traindyno.core.suite.settings import Settings
 from training.data.batch import Array, Batch
 from training.data.collate import Collate
 from training.data.sequences import Sequences

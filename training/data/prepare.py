@@ -11,8 +11,8 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import InputMode, Task
-from traindyno.core.suite.workload import Workload
 from training.data.chat_encoding import ChatEncoder
 from training.data.chat_template import choose_template
 from training.data.conversations import conversations, has_chat

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
+from traindyno.core.run.data_formats import READABLE, data_suffix
+from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import READABLE, data_suffix
-from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import (
     SHOWN_CHARACTERS,
     Rows,

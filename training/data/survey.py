@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.workload import Dataset
 from training.data.checked_rows import header_hint, require_columns
 from training.data.conversations import conversations
 from training.data.files import files_format, find_files

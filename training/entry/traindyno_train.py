@@ -4,14 +4,15 @@ import gc
 import os
 import sys
 
-from training.process.run_settings import PreparationSettings, read_preparation_settings
+from traindyno.core.run.record import PreparationRecord
+from training.process.run_settings import read_preparation
 from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
 
 def main() -> None:
     # Collections find nothing among imported modules and take a fifth of the time of their import.
     gc.disable()
-    preparation = read_preparation_settings(os.environ)
+    preparation = read_preparation(os.environ)
     if preparation is not None:
         prepare(preparation)
     else:
@@ -21,7 +22,7 @@ def main() -> None:
         train()
 
 
-def prepare(asked: PreparationSettings) -> None:
+def prepare(asked: PreparationRecord) -> None:
     from training.prepare_data import prepare_data  # noqa: PLC0415
 
     collect_from_here()

@@ -14,9 +14,9 @@ from typing import Any, TextIO
 
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
-from traindyno.core.suite.settings import Settings
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Workload
 from training.memory.estimate import estimate_lines, estimate_memory
 from training.models.flops import NOT_COUNTED
 from training.models.shape import measure_shape

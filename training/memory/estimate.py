@@ -25,10 +25,10 @@ from traindyno.core.planning.peak_lines import (
     batch_unit,
     is_uniform,
 )
+from traindyno.core.run.processes import accumulation_steps, stage_ranks, world_size
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import TRAITS, Task
-from traindyno.core.suite.processes import accumulation_steps, stage_ranks, world_size
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Workload
 from training.accelerators import Cpu
 from training.compilers import ModelCompiler
 from training.data.batch import Batch

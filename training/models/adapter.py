@@ -19,8 +19,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
+from traindyno.core.run.settings import ALL_LINEAR, Adapter
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import ALL_LINEAR, Adapter
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint, IsWanted, NamedValues, Readable
 from training.models.config_numbers import NOT_BUILT

@@ -8,8 +8,8 @@ import torch
 from transformers import PreTrainedConfig
 
 from traindyno.core.errors import Problem
+from traindyno.core.run.settings import Adapter
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Adapter
 from training.errors import WorkloadError
 from training.models.adapter import inject, lora_config, lora_layers
 from training.models.config_numbers import NOT_BUILT

@@ -15,9 +15,9 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import PreTrainedModel
 
+from traindyno.core.run.saved_model import ADAPTER_FILE
+from traindyno.core.run.settings import ALL_LINEAR, Adapter
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.saved_model import ADAPTER_FILE
-from traindyno.core.suite.settings import ALL_LINEAR, Adapter
 from training.errors import WorkloadError
 from training.models.adapter import NAME, head_names, import_peft, lora_config, lora_layers
 from training.models.saved_values import SavedTensor, find_files, read_header

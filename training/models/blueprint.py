@@ -20,7 +20,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedConfig, PreTrainedModel, initialization
 
-from traindyno.core.suite.settings import Settings
+from traindyno.core.run.settings import Settings
 from training.models.four_bits import empty_of_4_bits, is_of_4_bits, quantise
 from training.models.optimizer import mark_decayed
 

@@ -3,7 +3,7 @@
 from huggingface_hub.errors import StrictDataclassError
 from transformers import PreTrainedConfig
 
-from traindyno.core.suite.saved_model import reserved_positions
+from traindyno.core.run.saved_model import reserved_positions
 
 # The errors that transformers raises for values from which it can't build a configuration or a
 # model.

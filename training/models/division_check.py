@@ -8,8 +8,8 @@ import torch
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from traindyno.core.errors import Problem
+from traindyno.core.run.processes import TensorDivision
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import TensorDivision
 from training.errors import WorkloadError
 from training.models.model import build_from_config, empty_model, skeleton
 from training.models.pipeline_stages import cut

@@ -12,7 +12,7 @@ from typing import Any
 
 from huggingface_hub import HfApi, snapshot_download
 
-from traindyno.core.suite.workload import Workload
+from traindyno.core.run.workload import Workload
 from training.errors import WorkloadError, explained, too_small_volume, volume_of
 
 TOKEN_VARIABLE = "HF_TOKEN"

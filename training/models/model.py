@@ -23,9 +23,9 @@ from transformers import (
 from transformers.masking_utils import sdpa_mask
 
 from traindyno.callbacks.failure import OUT_OF_MEMORY, classify
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError, explained
 from training.models.adapter import lora_config, with_adapter
 from training.models.adapter_files import read_adapter

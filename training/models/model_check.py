@@ -20,10 +20,10 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from traindyno.core.errors import Problem
+from traindyno.core.run.processes import TensorDivision
+from traindyno.core.run.settings import Adapter
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import TensorDivision
-from traindyno.core.suite.settings import Adapter
-from traindyno.core.suite.workload import Workload
 from training.errors import NeedsForeignCode, WorkloadError
 from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
 from training.models.model_config import (

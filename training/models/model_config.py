@@ -18,9 +18,9 @@ from transformers import (
 )
 from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
+from traindyno.core.run.saved_model import model_problem
+from traindyno.core.run.workload import Model, Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.saved_model import model_problem
-from traindyno.core.suite.workload import Model, Workload
 from training.errors import WorkloadError, explained
 from training.models.config_numbers import NOT_BUILT, count_in, positions_problem, text_of
 

@@ -11,8 +11,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from transformers.optimization import TYPE_TO_SCHEDULER_FUNCTION
 from transformers.trainer_pt_utils import get_parameter_names
 
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.choices import LearningRateSchedule, OptimizerName
-from traindyno.core.suite.settings import Settings
 
 SGD_MOMENTUM = 0.9
 FUSED_DEVICES = ("cpu", "cuda")

@@ -15,8 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import GENERATION_CONFIG_NAME
 from transformers.utils.hub import cached_file
 
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import SaveDtype
-from traindyno.core.suite.workload import Workload
 from training.errors import explained
 from training.models.config_numbers import text_of
 from training.models.model import empty_model

@@ -3,8 +3,8 @@
 from copy import deepcopy
 
 from traindyno.core.planning.model_shape import ModelShape
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.workload import Workload
 from training.models.config_numbers import count_in, text_of
 from training.models.flops import measure_size
 from training.models.model_config import model_config

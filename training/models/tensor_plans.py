@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from traindyno.core.suite.settings import TensorLayers
+from traindyno.core.run.settings import TensorLayers
 from training.errors import WorkloadError
 from training.models.config_numbers import count_in
 

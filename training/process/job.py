@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from traindyno.core.run.saved_model import ADAPTER_FILE, BASE_CHANNEL, BASE_FIELD
+from traindyno.core.run.workload import Workload
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode
-from traindyno.core.suite.saved_model import ADAPTER_FILE, BASE_CHANNEL, BASE_FIELD
-from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
 
 TOKENIZER_FILE = "tokenizer_config.json"

@@ -5,15 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from traindyno.core.documents.plain import plain_values
+from traindyno.core.run.processes import accumulation_steps, dividing_batches, global_batch_size
+from traindyno.core.run.record import PreparationRecord, RunRecord, read_record
 from traindyno.core.step_log.line import ROWS, RUN, TOKENS, WORK_UNIT
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.goal import QualityTarget
-from traindyno.core.suite.preparation import DataPreparation
-from traindyno.core.suite.processes import accumulation_steps, dividing_batches, global_batch_size
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.suite import Measurement, Tokens
-from traindyno.core.suite.suite_file import parse_part, settings_document, suite_converter
-from traindyno.core.suite.workload import Workload
 from training.errors import WorkloadError
 from training.process.process_group import Topology
 
@@ -21,55 +17,25 @@ HYPERPARAMETERS_VARIABLE = "SM_HPS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSettings:
-    """``tokens`` are already prepared; None if the run tokenises its own data.
-
-    ``settings`` has the seed of the trial; ``split_seed`` is the cell's: all trials hold out the
-    same sequences.
+class RunSettings(RunRecord):
+    """The run as it trains: ``settings`` has the seed of the trial; ``split_seed`` is the cell's:
+    all trials hold out the same sequences.
     """
 
-    run_id: str
-    workload: Workload
-    settings: Settings
-    measurement: Measurement
-    tokens: Tokens | None = None
-    target: QualityTarget | None = None
     split_seed: int = 0
-    probes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparationSettings:
-    """A job that makes tokens for the runs of an execution, or copies their model."""
-
-    preparation: DataPreparation
-    workload: Workload
-
-
-def read_preparation_settings(environment: Mapping[str, str]) -> PreparationSettings | None:
+def read_preparation(environment: Mapping[str, str]) -> PreparationRecord | None:
     """None if the job is a run."""
     document = json.loads(environment[HYPERPARAMETERS_VARIABLE])
-    if "preparation" not in document:
-        return None
-    return PreparationSettings(
-        preparation=parse_part(document["preparation"], DataPreparation),
-        workload=parse_part(document["workload"], Workload),
-    )
+    return read_record(document, PreparationRecord) if "preparation" in document else None
 
 
 def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
-    document = json.loads(environment[HYPERPARAMETERS_VARIABLE])
-    settings = parse_part(document["settings"], Settings)
-    return RunSettings(
-        run_id=str(document["run_id"]),
-        workload=parse_part(document["workload"], Workload),
-        settings=replace(settings, seed=int(document.get("trial_seed", settings.seed))),
-        split_seed=settings.seed,
-        measurement=parse_part(document["measurement"], Measurement),
-        tokens=parse_part(document["tokens"], Tokens) if "tokens" in document else None,
-        target=parse_part(document["target"], QualityTarget) if "target" in document else None,
-        probes=bool(document.get("probes", False)),
-    )
+    run = read_record(json.loads(environment[HYPERPARAMETERS_VARIABLE]), RunSettings)
+    seed = run.settings.seed
+    trial_seed = seed if run.trial_seed is None else run.trial_seed
+    return replace(run, settings=replace(run.settings, seed=trial_seed), split_seed=seed)
 
 
 def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
@@ -96,8 +62,8 @@ def run_facts(run: RunSettings) -> dict[str, Any]:
     facts = {
         "run_id": run.run_id,
         "task": run.workload.task.value,
-        "settings": settings_document(run.settings),
+        "settings": plain_values(run.settings),
     }
-    tokens = {"tokens": suite_converter().unstructure(run.tokens)} if run.tokens else {}
+    tokens = {"tokens": plain_values(run.tokens)} if run.tokens else {}
     unit = ROWS if run.workload.task is Task.SEQUENCE_CLASSIFICATION else TOKENS
     return {WORK_UNIT: unit, RUN: {**facts, **tokens}}

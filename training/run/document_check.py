@@ -4,8 +4,8 @@ through.
 
 import torch
 
+from traindyno.core.run.settings import DOCUMENT_CHECK_TOKENS
 from traindyno.core.suite.choices import Precision
-from traindyno.core.suite.settings import DOCUMENT_CHECK_TOKENS
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.objective import IGNORED_LABEL

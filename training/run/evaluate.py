@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from traindyno.callbacks import StepLogger
+from traindyno.core.run.record import RunMeasurement
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.suite import Measurement
 from training.data.batch import Array, Batch, Mask
 from training.data.collate import Collate
 from training.data.sequences import Sequences
@@ -71,7 +71,7 @@ class EvaluationSchedule:
 
     def __init__(
         self,
-        measurement: Measurement,
+        measurement: RunMeasurement,
         held_out: Sequences | None,
         evaluate: Callable[[Sequences], Mapping[str, float]],
         observe: Callable[[Mapping[str, float]], None],

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from traindyno.callbacks import StepLogger, failure
 from traindyno.callbacks.clock import now
+from traindyno.core.run.probe_steps import WARM_UP_STEPS, probe_steps
 from traindyno.core.step_log.line import (
     HELD_BATCHES,
     NO_EXCHANGE,
@@ -25,7 +26,6 @@ from traindyno.core.step_log.line import (
     WHOLE_STEP,
 )
 from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.runs import WARM_UP_STEPS, probe_steps
 from training.data.dataset import TokenDataset
 from training.process.process_group import is_so_on_all_ranks
 from training.process.run_settings import RunSettings

@@ -20,11 +20,10 @@ from traindyno.core.measurement.stop_rule import (
     is_look_due,
     steps_that_last,
 )
+from traindyno.core.run.processes import global_batch_size, scaled_learning_rate
+from traindyno.core.run.record import QualityTarget, RunMeasurement
 from traindyno.core.search.outpaced import WARM_UP_STEPS
 from traindyno.core.step_log.line import RATE_KNOWN, TARGET_REACHED, LoggedStep
-from traindyno.core.suite.goal import QualityTarget
-from traindyno.core.suite.processes import global_batch_size, scaled_learning_rate
-from traindyno.core.suite.suite import Measurement
 from training.checkpoints.checkpoints import Checkpoints
 from training.data.batch import Batch, sample_count, token_count
 from training.data.collate import Collate, choose_collate
@@ -45,7 +44,7 @@ class Stopping:
     ``least_seconds``, after the number of steps that it sets itself.
     """
 
-    def __init__(self, measurement: Measurement, target: QualityTarget | None = None) -> None:
+    def __init__(self, measurement: RunMeasurement, target: QualityTarget | None = None) -> None:
         self._target = target
         self._is_target_reached = False
         self._half_width = (

@@ -19,8 +19,8 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.choices import Strategy, Task, strategies_with
-from traindyno.core.suite.settings import Settings
 from training.accelerators import Accelerator
 from training.compilers import ModelCompiler, build_compiler
 from training.data.batch import Batch

@@ -8,7 +8,7 @@ from importlib import import_module
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from traindyno.core.suite.processes import replica_count
+from traindyno.core.run.processes import replica_count
 from training.errors import MissingFromImage
 from training.models.gradients import leaves_parameters_out
 from training.models.objective import Objective

@@ -26,8 +26,8 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import _compute_local_shape_and_global_offset
 from transformers import PreTrainedModel
 
+from traindyno.core.run.processes import Degrees, degrees_of, nearest_degrees_text, stage_count
 from traindyno.core.suite.choices import TRAITS
-from traindyno.core.suite.processes import Degrees, degrees_of, nearest_degrees_text, stage_count
 from training.errors import WorkloadError
 from training.models.blueprint import repeated_blocks
 from training.models.gradients import sum_gradients

@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 from transformers.distributed.expert_parallel import apply_expert_parallelism
 from transformers.pytorch_utils import Conv1D
 
-from traindyno.core.suite.settings import TensorLayers
+from traindyno.core.run.settings import TensorLayers
 from training.errors import WorkloadError
 from training.models.blueprint import Readable
 from training.models.gradients import local_gradients

@@ -9,8 +9,8 @@ from typing import Any
 from localcloud.sagemaker_service.jobs.job import TrainingJob
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.journal_format import DOCUMENT_VARIABLE
-from traindyno.core.suite.processes import global_batch_size, world_size
-from traindyno.core.suite.settings import Settings
+from traindyno.core.run.processes import global_batch_size, world_size
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
 
 NOMINAL_SEQUENCE_LENGTH = 512

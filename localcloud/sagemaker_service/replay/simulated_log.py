@@ -15,6 +15,7 @@ from localcloud.sagemaker_service.replay.trace import Trace, implied_rate
 from localcloud.sagemaker_service.storage.s3_transfer import S3Transfer, split_uri
 from traindyno.core.jobs.journal_format import DOCUMENT_CHANNEL, ENDED, JOURNAL
 from traindyno.core.measurement.stop_rule import steps_that_last
+from traindyno.core.run.tokens import TOKENS_MANIFEST, tokens_manifest
 from traindyno.core.step_log.line import (
     CHECKPOINT,
     DIRECTORY_VARIABLE,
@@ -24,7 +25,6 @@ from traindyno.core.step_log.line import (
     phase_line,
     step_line,
 )
-from traindyno.core.suite.preparation import TOKENS_MANIFEST, tokens_manifest
 
 EVALUATE = "evaluate"  # the phase
 WAIT_FRACTION = 0.02

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell, make_cell
 from traindyno.core.suite.choices import GoalKind, Purchase, Search, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Limits, Measurement, Suite
-from traindyno.core.suite.workload import Workload
 
 FULL_STEPS = 100_000
 SAMPLES_PER_STEP = 8

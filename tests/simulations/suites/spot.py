@@ -20,9 +20,9 @@ from tests.simulations.suites.logs import FIXED_SECONDS, RESTART_SECONDS, STEPS
 from tests.simulations.suites.play import Played, play_suite
 from tests.simulations.suites.simulated_suite import CHECKPOINT_STEPS, SAMPLES_PER_STEP, make_suite
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.workload import Workload
 
 STEP_SECONDS, FULL_STEPS = 5.0, 25_000
 TYPES = ("ml.p4d.24xlarge", "ml.g5.48xlarge", "ml.p3.16xlarge", "ml.g4dn.12xlarge")

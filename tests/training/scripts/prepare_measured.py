@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from tests.training.word_tokenizer import word_tokenizer
+from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.workload import Dataset, Workload
 from training.data.prepare import prepare
 
 data, out, kind = sys.argv[1:]

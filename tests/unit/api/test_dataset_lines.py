@@ -5,10 +5,10 @@ import pytest
 
 from tests.unit.run_samples import make_suite
 from traindyno.api.plans import data_lines
+from traindyno.core.run.data_formats import DatasetFilesInvalid
+from traindyno.core.run.workload import Dataset, FullRun
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.data_formats import DatasetFilesInvalid
 from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.suite.workload import Dataset, FullRun
 
 
 def suite_with(dataset: Dataset, **changes: object) -> Suite:

@@ -22,9 +22,9 @@ from traindyno.api.memory_estimates import (
 from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.output import Terminal
 from traindyno.core.planning.plan import plan_suite
+from traindyno.core.run.workload import Dataset, Model
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import Dataset, Model
 
 PYTHON = sys.executable
 PROGRAM = """#!/bin/sh

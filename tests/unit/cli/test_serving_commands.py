@@ -46,6 +46,7 @@ from traindyno.core.errors import DocumentInvalid
 from traindyno.core.instances.instance_types import has_gpu
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, run_result_document
+from traindyno.core.run.workload import Workload
 from traindyno.core.s3_keys import result_key, samples_key, served_model_key, suite_key, verdict_key
 from traindyno.core.serving.deployment import (
     ModelNotServable,
@@ -56,7 +57,6 @@ from traindyno.core.serving.samples import EvaluationSamples, Latency, samples_d
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Measurement
 from traindyno.core.suite.suite_file import stored_suite
-from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.verdict import judge, verdict_document
 from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import (

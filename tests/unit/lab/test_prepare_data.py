@@ -16,6 +16,12 @@ from traindyno.core.errors import SlotUnavailable, SuiteRefused
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.plan import plan_suite, stored_plan
+from traindyno.core.run.tokens import (
+    TOKENS_MANIFEST,
+    DataPreparation,
+    TokenSet,
+    tokens_manifest,
+)
 from traindyno.core.s3_keys import (
     plan_key,
     ready_tokens_key,
@@ -25,12 +31,6 @@ from traindyno.core.s3_keys import (
     tokens_folder,
 )
 from traindyno.core.step_log.line import failure_text
-from traindyno.core.suite.preparation import (
-    TOKENS_MANIFEST,
-    DataPreparation,
-    TokenSet,
-    tokens_manifest,
-)
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.verdict.report_data import parse_report

@@ -24,12 +24,12 @@ from localcloud.sagemaker_service.replay.trace import (
 from tests.unit.run_samples import known, make_attempt, make_cell, make_run, make_suite, result_from
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.core.costs.full_run import reschedule
+from traindyno.core.run.processes import planned_batch_size
+from traindyno.core.run.workload import FullRun
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.processes import planned_batch_size
 from traindyno.core.suite.suite import Measurement
-from traindyno.core.suite.workload import FullRun
 from traindyno.sagemaker.request import build_training_job_request
 
 FOUR_DEVICES: dict[str, Any] = {"instance": "ml.g5.12xlarge", "batch_size_per_device": 2}

@@ -13,9 +13,9 @@ from tests.unit.sagemaker.image_tables import read_accounts
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.aws.image_addresses import IMAGES
 from traindyno.core.lab_names import OTHER_PARTITIONS
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Compiler, Strategy, Task
-from traindyno.core.suite.settings import Settings
-from traindyno.core.suite.workload import Workload
 from traindyno.sagemaker.images import (
     ImageUnavailable,
     framework_version,

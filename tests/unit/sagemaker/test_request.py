@@ -212,8 +212,8 @@ def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
     assert told["run_id"] == run_id(request)
     assert told["workload"]["model"] == {"config": {"model_type": "gpt2", "n_layer": 2}}
     assert told["settings"]["instance"] == "ml.g5.xlarge"
+    assert told["version"] == 1
     assert told["measurement"] == {
-        "warmup": "auto",
         "trials": 2,
         "max_steps": 200,
         "evaluate": False,

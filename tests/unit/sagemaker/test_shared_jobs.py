@@ -16,12 +16,13 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.run_attempts import MOST_ATTEMPTS
 from traindyno.core.lab_names import LAB_NAME
 from traindyno.core.planning.jobs import share_jobs, why_alone
+from traindyno.core.run.tokens import Tokens
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import GoalKind, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.preparation import needs_preparation
 from traindyno.core.suite.runs import make_runs, trial_runs, with_seeds
-from traindyno.core.suite.suite import Run, Suite, Tokens
+from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import select_image_uri
 from traindyno.sagemaker.job_document import job_document
 from traindyno.sagemaker.job_names import attempt_job_name, attempt_number, execution_digest

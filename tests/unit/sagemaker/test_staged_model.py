@@ -12,9 +12,9 @@ import pytest
 from tests.unit.lab_in_memory import SETTINGS
 from tests.unit.suites import small_document, small_suite
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.suite.preparation import DataPreparation, needed_tokens, preparation_seconds
+from traindyno.core.run.tokens import DataPreparation, Tokens
+from traindyno.core.suite.preparation import needed_tokens, preparation_seconds
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.suite import Tokens
 from traindyno.sagemaker.request import build_preparation_request, build_training_job_request
 
 SUITES = Path(__file__).resolve().parents[3] / "suites"

@@ -6,9 +6,9 @@ from tests.unit.planned_suites import prices_of
 from traindyno.core.planning.memory import MemoryFinding
 from traindyno.core.planning.model_shape import ModelShape
 from traindyno.core.planning.peak_lines import MemoryEstimate
+from traindyno.core.run.processes import world_size
+from traindyno.core.run.settings import Adapter, Settings
 from traindyno.core.suite.choices import BaseWeights, Strategy
-from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import Adapter, Settings
 from traindyno.slices.estimates.candidates import EstimatedWork, find_candidates
 
 SHAPE = ModelShape(

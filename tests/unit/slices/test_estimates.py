@@ -29,10 +29,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.memory import MemoryFinding, finding_of, usable_memory_bytes
 from traindyno.core.planning.model_shape import ModelShape
 from traindyno.core.planning.peak_lines import PeakLines, ProcessPeak
+from traindyno.core.run.processes import world_size
+from traindyno.core.run.settings import Settings
 from traindyno.core.s3_keys import report_html_key
 from traindyno.core.suite.choices import Precision, Strategy
-from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import Settings
 from traindyno.slices.estimates.candidates import (
     EstimatedWork,
     choose,

@@ -16,8 +16,8 @@ import yaml
 from tests.local.forked_programs import KEPT, REPO_ROOT, Answer, run_command
 from tests.training.hub_server import hub_server
 from traindyno.api.memory_estimates import MemoryEstimator
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Workload
 from traindyno.slices.estimates.candidates import EstimatedWork, find_candidates
 
 PRICES = (

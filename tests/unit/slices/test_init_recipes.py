@@ -20,11 +20,11 @@ from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.cli.main import commands
 from traindyno.core.planning.memory import MemoryFinding
 from traindyno.core.planning.peak_lines import MemoryEstimate
+from traindyno.core.run.processes import world_size
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Workload
 from traindyno.slices.estimates import first_suite
 from traindyno.slices.estimates.first_suite import NothingFits
 from training.models.flops import measure_size

@@ -22,11 +22,11 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
+from traindyno.core.run.workload import FullRun
 from traindyno.core.statistics.hosts import HostClass, HostPriors, HostSpread
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge

@@ -17,13 +17,13 @@ from tests.unit.report.test_report import downloads, report_of, structure_of
 from tests.unit.run_samples import completed_result, make_cell, make_suite
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Compiler, GoalKind, Strategy, Task
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import Workload
 from traindyno.report.charts.line_chart import Point
 from traindyno.report.html import render
 from traindyno.slices.scaling.lab import LEAST_GAIN, measure_scaling, saturation

@@ -19,8 +19,8 @@ from traindyno.aws.table import Table
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.verdict.summarise import summarise
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement

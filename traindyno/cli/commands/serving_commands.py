@@ -28,6 +28,7 @@ from traindyno.cli.lab_choice import (
 from traindyno.cli.option_values import finite, matching
 from traindyno.cli.option_values import job_name as job_name_option
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
+from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
@@ -56,7 +57,6 @@ from traindyno.core.serving.samples import (
     Latency,
     differences,
     parse_samples,
-    usd_per_million_requests,
 )
 from traindyno.core.serving.servable import why_not_servable
 from traindyno.core.suite.preparation import LOCAL_INSTANCE
@@ -425,7 +425,7 @@ def lines_after(deployment: ModelDeployment, samples: int, found: Latency) -> It
     percentiles = f"p50 {seconds_text(found.p50_seconds)}, p99 {seconds_text(found.p99_seconds)}"
     yield f"latency of {found.requests} requests, {SEQUENTIAL}, from this machine: {percentiles}"
     per_hour = deployment.usd_per_hour
-    million = usd_text(usd_per_million_requests(per_hour, found))
+    million = usd_text(_usd_per_million_requests(per_hour, found))
     yield f"cost: {usd_text(per_hour)} per hour, {million} per million requests {SEQUENTIAL}"
 
 
@@ -455,3 +455,12 @@ def deployment_figures(deployment: ModelDeployment, status: str, now: float) -> 
 
 def time_text(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency) -> Decimal | None:
+    """The cost at an endpoint that answers one request after the other; None if the price is
+    unknown.
+    """
+    if usd_per_hour is None:
+        return None
+    return usd_per_hour * Decimal(str(latency.mean_seconds)) * 1_000_000 / SECONDS_PER_HOUR

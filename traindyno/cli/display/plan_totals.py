@@ -23,6 +23,9 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.plan import Plan, prices_of
 from traindyno.core.planning.planned_jobs import PlannedJob, planned_jobs
 from traindyno.core.planning.preparation_plan import PreparationPlan
+from traindyno.core.run.probe_steps import most_probe_steps
+from traindyno.core.run.processes import global_batch_size, world_size
+from traindyno.core.run.workload import Model
 from traindyno.core.search.largest_batch import (
     FEW_PROBES,
     LONGEST_PROBE_SECONDS,
@@ -33,11 +36,9 @@ from traindyno.core.step_log.line import SEED_VARIABLE
 from traindyno.core.suite.choices import Jobs, Purchase, Task
 from traindyno.core.suite.job_time import ENDING_SECONDS
 from traindyno.core.suite.preparation import names_commit
-from traindyno.core.suite.processes import global_batch_size, world_size
-from traindyno.core.suite.runs import compares_seeds, most_probe_steps, trial_seed
+from traindyno.core.suite.runs import compares_seeds, trial_seed
 from traindyno.core.suite.suite import Confirm, Suite
 from traindyno.core.suite.suite_file import SECONDS_OF_A_RACE
-from traindyno.core.suite.workload import Model
 
 #: Fewer steps say little of a rate.
 FEWEST_STEPS = 5

@@ -18,8 +18,8 @@ from traindyno.core.measurement.run_result import (
     RunResult,
     build_run_result,
 )
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.lab.attempt_owners import attempts_of

@@ -13,7 +13,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.costs.projection import before_training_seconds, measured_attempt, project_run
 from traindyno.core.costs.to_target import reach_target
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.goal import QualityTarget
+from traindyno.core.run.record import QualityTarget
 
 # The phases of a job that are repeated after an interruption.
 STARTS = ("launch", "import", "fork", "load", "restore", "setup", "compile", "first_step")

@@ -6,9 +6,9 @@ from math import isfinite
 
 from traindyno.core.costs.projection import known_cost_usd, measured_attempt, read_job_time
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.goal import QualityTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,17 @@ from enum import Enum
 from typing import Any
 
 
-def plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     match value:
         case Enum():
             return value.value
         case Mapping():
-            return {name: plain(inner) for name, inner in value.items()}
+            return {name: plain_values(inner) for name, inner in value.items()}
         case list() | tuple():
-            return tuple(map(plain, value))
+            return tuple(map(plain_values, value))
         case _ if is_dataclass(value):
             values = {each.name: getattr(value, each.name) for each in fields(value)}
-            return {name: plain(inner) for name, inner in values.items() if inner is not None}
+            return {
+                name: plain_values(inner) for name, inner in values.items() if inner is not None
+            }
     return value

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.jobs.journal_format import STEP_LOG
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import checkpoints_prefix, shared_run_prefix
-from traindyno.core.suite.preparation import DataPreparation
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import suite_converter
 
@@ -97,7 +98,7 @@ def owner_text(owner: AttemptOwner) -> str:
 
 
 def owner_document(owner: AttemptOwner) -> dict[str, Any]:
-    return {KINDS[type(owner)]: suite_converter().unstructure(owner)}
+    return {KINDS[type(owner)]: plain_values(owner)}
 
 
 def parse_owner(document: Mapping[str, Any]) -> AttemptOwner:

@@ -22,14 +22,14 @@ from traindyno.core.measurement.measured_run import (
 )
 from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
 from traindyno.core.measurement.throughput import Throughput
+from traindyno.core.run.tokens import DataPreparation
+from traindyno.core.run.workload import FullRun
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.step_log.unknown_work import describe_unknown_work
 from traindyno.core.suite.choices import Precision, Task
-from traindyno.core.suite.preparation import DataPreparation
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.workload import FullRun
 
 MOST_AFTER_TRACEBACK = 3
 LONGEST_ERROR = 300

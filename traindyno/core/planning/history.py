@@ -8,9 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.stop_rule import steps_that_last
+from traindyno.core.run.probe_steps import most_probe_steps
+from traindyno.core.run.workload import workload_document
 from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.statistics.hosts import (
     STATED_PRIORS,
@@ -22,9 +25,7 @@ from traindyno.core.statistics.hosts import (
 )
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
-from traindyno.core.suite.runs import most_probe_steps
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import measurement_document, suite_converter, workload_document
 
 WORK_ID_DIGITS = 16
 # The settings that decide when a run stops, without max_steps and least_seconds: the difference in
@@ -73,14 +74,14 @@ def work_id_of(suite: Suite) -> str:
 
     A target is part of it, because runs end there.
     """
-    measurement = measurement_document(suite.measurement)
+    measurement = plain_values(suite.measurement)
     target = suite.goal.target
     content = {
         "workload": workload_document(suite.workload),
         "purchase": suite.purchase.value,
         **{name: measurement.get(name) for name in DECIDES_LENGTH},
         **({"added": added} if (added := _added_by_full_run(suite)) else {}),
-        **({"target": suite_converter().unstructure(target)} if target else {}),
+        **({"target": plain_values(target)} if target else {}),
     }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:WORK_ID_DIGITS]
@@ -90,9 +91,7 @@ def _added_by_full_run(suite: Suite) -> list[str]:
     """What its jobs do only because the full run does it; a user's script decides for itself."""
     if suite.workload.task is Task.SCRIPT:
         return []
-    given, done = (
-        measurement_document(each) for each in (suite.measurement, suite.job_measurement)
-    )
+    given, done = (plain_values(each) for each in (suite.measurement, suite.job_measurement))
     return sorted(name for name in done if given.get(name) is None and done[name] is not None)
 
 

@@ -8,6 +8,8 @@ from decimal import Decimal
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.job import AttemptOwner, runs_of
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.suite.job_time import (
     ENDING_SECONDS,
     IMAGE_SECONDS,
@@ -15,8 +17,7 @@ from traindyno.core.suite.job_time import (
     STOP_SECONDS,
     UPLOAD_SECONDS,
 )
-from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
-from traindyno.core.suite.settings import Settings
+from traindyno.core.suite.preparation import preparation_seconds
 from traindyno.core.suite.suite import Suite
 
 

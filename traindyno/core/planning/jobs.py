@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.instances.devices import AcceleratorKind
 from traindyno.core.instances.instance_types import (
     find_instance_type,
@@ -26,7 +27,6 @@ from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.preparation import is_packed, needs_preparation
 from traindyno.core.suite.runs import round_of, run_id_of, values_in_cells, with_seeds
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import suite_converter
 
 # Their documents fit into one row, and into one state, which holds 256 KiB with the job's end.
 # Texts of a cell have any length.
@@ -216,7 +216,7 @@ def words_for_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str, str]]
 def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list[Run]]:
     """Jobs of equal numbers of runs, few enough for the time limit and for the document."""
     # The plan does not know the runs' tokens yet, and has to find the same sizes.
-    sizes = [RUN_BYTES + len(json.dumps(suite_converter().unstructure(run.cell))) for run in runs]
+    sizes = [RUN_BYTES + len(json.dumps(plain_values(run.cell))) for run in runs]
     known = [histories[run.cell.cell_id] for run in runs if run.cell.cell_id in histories]
     expected = expect_job(known).seconds / len(known) * len(runs) if known else 0.0
     by_time = -(-expected // (FILLED_SHARE * suite.limits.max_job_seconds))

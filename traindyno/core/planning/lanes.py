@@ -18,9 +18,9 @@ from traindyno.core.planning.quotas import (
     is_host_shared,
 )
 from traindyno.core.planning.waves import wave_counts, wave_size
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import round_of
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Run, Suite
 
 CONCURRENCY_LIMIT = 1000

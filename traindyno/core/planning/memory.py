@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from traindyno.core.costs.quantity_text import bytes_text
 from traindyno.core.instances.instance_types import find_instance_type, has_gpu
 from traindyno.core.planning.peak_lines import MemoryEstimate, PeakLines, batch_unit
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.settings import Settings
 
 BYTES_PER_GB = 10**9
 # Memory of a GPU that no estimate contains. On an H100, with models of 12 to 124 million

@@ -7,12 +7,12 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.instances.instance_types import has_gpu
+from traindyno.core.run.processes import accumulation_steps
+from traindyno.core.run.settings import Settings, has_effect, setting_descriptions
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Compiler, DatasetFormat, Task
-from traindyno.core.suite.processes import accumulation_steps
-from traindyno.core.suite.settings import Settings, has_effect, setting_descriptions
-from traindyno.core.suite.suite_file import suite_converter
-from traindyno.core.suite.workload import Workload
 
 # The batches, in units, whose steps give the lines.
 LINE_BATCHES = (2, 3)
@@ -109,7 +109,7 @@ def division_of(settings: Settings, processes: int) -> dict[str, Any]:
     """What determines the lines of ``settings_of_lines``, as a document."""
     shared = replace(settings, instance="", instance_count=1)
     return {
-        "settings": suite_converter().unstructure(shared),
+        "settings": plain_values(shared),
         "processes": (processes, settings.instance_count, has_gpu(settings.instance)),
     }
 
@@ -118,7 +118,7 @@ def estimate_key(workload: Workload, **others: Any) -> str:
     """64 hexadecimal digits of everything that determines an estimate: the tensors of the workload
     and the documents of the others.
     """
-    document: dict[str, Any] = suite_converter().unstructure(workload)
+    document: dict[str, Any] = plain_values(workload)
     content = {
         "workload": {name: document.get(name) for name in OF_TENSORS},
         "is_synthetic": is_synthetic(workload),

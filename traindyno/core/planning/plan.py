@@ -48,10 +48,10 @@ from traindyno.core.planning.refusals import (
     refuse_searches,
 )
 from traindyno.core.planning.waves import wave_counts
+from traindyno.core.run.processes import Degrees, degrees_of, neighbour_count, world_size
+from traindyno.core.run.tokens import TokenSet
 from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.preparation import TokenSet
-from traindyno.core.suite.processes import Degrees, degrees_of, neighbour_count, world_size
 from traindyno.core.suite.suite import Suite
 
 STORED_PLAN = Format(name="stored plan", version=1)

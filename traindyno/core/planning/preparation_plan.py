@@ -21,12 +21,14 @@ from traindyno.core.planning.refusals import (
     refuse_instances,
     refuse_quota,
 )
-from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.preparation import (
+from traindyno.core.run.tokens import (
     LABEL,
     STAGE_LABEL,
     DataPreparation,
     TokenSet,
+)
+from traindyno.core.suite.choices import Purchase
+from traindyno.core.suite.preparation import (
     needed_tokens,
     preparation_instance,
     preparation_seconds,

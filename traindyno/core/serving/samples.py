@@ -1,15 +1,11 @@
-"""Evaluation samples of a training job, the check of a served model against them, its latency and
-its cost.
-"""
+"""Evaluation samples of a training job, and the check of a served model against them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from math import ceil
 from typing import Any
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.suite.choices import Task
@@ -99,12 +95,3 @@ def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -
                     f"{about}: got {score:.3f}, expected {expected.label!r} with probability "
                     f"{expected.score:.3f}"
                 )
-
-
-def usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency) -> Decimal | None:
-    """The cost at an endpoint that answers one request after the other; None if the price is
-    unknown.
-    """
-    if usd_per_hour is None:
-        return None
-    return usd_per_hour * Decimal(str(latency.mean_seconds)) * 1_000_000 / SECONDS_PER_HOUR

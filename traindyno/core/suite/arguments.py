@@ -9,8 +9,8 @@ from math import isfinite
 from typing import Any
 
 from traindyno.core.documents.stored import JsonValue
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.workload import Workload
 
 # The toolkit before version 5.1.4 joins the arguments with spaces and gives the line to a shell:
 # what a shell would read in a word, and an empty word, which it drops.

@@ -11,16 +11,16 @@ from functools import cache
 from itertools import product
 from typing import Any, Protocol
 
-from traindyno.core.documents.plain import plain
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.stored import JsonValue
-from traindyno.core.suite.choices import Compiler
-from traindyno.core.suite.settings import (
+from traindyno.core.run.settings import (
     HYPERPARAMETER_PREFIX,
     BatchSearch,
     LearningRate,
     Settings,
     has_effect,
 )
+from traindyno.core.suite.choices import Compiler
 
 SEPARATOR = " · "
 LONGEST_LABEL = 160
@@ -285,7 +285,7 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
     stay the same.
     """
     settings_type: Any = type(settings)  # mypy holds the type of a dataclass to be unhashable
-    document = plain(settings)
+    document = plain_values(settings)
     defaults = _default_values(settings_type)
     counted = {
         name: value
@@ -299,5 +299,5 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
 
 @cache
 def _default_values(settings_type: type[Settings]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = plain(settings_type(instance=""))
+    found: Mapping[str, Any] = plain_values(settings_type(instance=""))
     return found

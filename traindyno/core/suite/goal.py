@@ -1,6 +1,6 @@
 """The goal of a suite, and the further prices that its measurements are compared at."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -11,34 +11,12 @@ from traindyno.core.documents.field_description import (
     describe,
     described,
 )
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.choices import GoalKind, Quality
 
 # Bounds that only keep numbers within what a database row and 64 bits can hold.
 USD = Bound(above=0, most=1_000_000_000)
 HOURS = Bound(above=0, most=100_000)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QualityTarget:
-    """The quality that a run must reach: accuracy of at least ``value``, loss or perplexity of at
-    most ``value``.
-    """
-
-    quality: Quality
-    value: float
-
-    def __str__(self) -> str:
-        return f"{self.quality} {self.text(self.value)}"
-
-    def text(self, value: float) -> str:
-        """The text of a value of this quality: ``90 %``, ``2.5``."""
-        return f"{value * 100:.4g} %" if self.quality is Quality.ACCURACY else f"{value:.4g}"
-
-    def is_reached(self, value: float) -> bool:
-        return value >= self.value if self.quality is Quality.ACCURACY else value <= self.value
-
-    def best(self, values: Iterable[float]) -> float:
-        return max(values) if self.quality is Quality.ACCURACY else min(values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,61 +7,32 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.stored import from_document, to_document
-from traindyno.core.documents.versions import Format, VersionUnknown
+from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
-from traindyno.core.s3_keys import is_s3_uri
-from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
-from traindyno.core.suite.processes import (
-    TensorDivision,
+from traindyno.core.run.processes import (
     adapters_of,
     planned_batch_size,
     stage_counts,
     tensor_divisions,
 )
-from traindyno.core.suite.settings import Adapter, Settings
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.tokens import MANIFEST, MOST_HELD_OUT, TokenSet
+from traindyno.core.run.workload import Model, Workload
+from traindyno.core.s3_keys import is_s3_uri
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.choices import DatasetFormat, InputMode, Strategy, Task
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import suite_converter
-from traindyno.core.suite.workload import Model, Workload
 
-TOKENS_MANIFEST = "traindyno-tokens.json"
-# Version 2: a text of causal-lm is as its tokenizer gives it, with one end token behind it, and
-# packed documents are known by their offsets. Version 3: conversations have a mask of the tokens
-# that count in the loss.
-MANIFEST = Format(name=TOKENS_MANIFEST, version=3)
 TOKENS_MARKER = Format(name="tokens marker", version=1)
 LOCAL_INSTANCE = f"{LOCAL_PREFIX}cpu"
 # Four cores and 16 GiB; a small CPU type whose quota has a known code, so that the quota can be
 # checked.
 REMOTE_INSTANCE = "ml.m7i.xlarge"
-LABEL = "data preparation"
-STAGE_LABEL = "model staging"
-STAGE_ID = "stage-"
 COMMIT = re.compile(r"[0-9a-f]{40}")
-KEY_DIGITS_IN_NAMES = 8
-# At most this many training sequences are held out if there is no evaluation split.
-MOST_HELD_OUT = 512
 # A run that sets its own number of steps, and has more of them, begins another epoch.
 STEPS_OF_SHORT_RUNS = 100
-
-
-def tokens_manifest(key: str, parts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """``parts``: for train and evaluation, how many ``sequences`` and ``tokens`` there are."""
-    return MANIFEST.mark(
-        {"key": key, "parts": {name: dict(counts) for name, counts in parts.items()}}
-    )
-
-
-def describe_mismatch(manifest: Mapping[str, Any] | None, *, key: str) -> str | None:
-    """Why these are not the tokens of this key; None if they are."""
-    if manifest is None:
-        return f"it holds no {TOKENS_MANIFEST}; expected tokens of key {key}"
-    try:
-        found = MANIFEST.read(manifest).get("key")
-    except VersionUnknown as error:
-        return str(error)
-    return None if found == key else f"its {TOKENS_MANIFEST} has key {found}; expected key {key}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,58 +50,6 @@ def tokens_marker_document(marker: TokensMarker) -> dict[str, Any]:
 def parse_tokens_marker(document: Mapping[str, Any]) -> TokensMarker:
     """Raises VersionUnknown."""
     return from_document(TOKENS_MARKER.read(document), TokensMarker)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenSet:
-    """What one job makes: tokens that some cells of the suite read, for which it checks the model
-    too, or a copy of the model.
-    """
-
-    #: Of the tokens; None for the job that copies the model from the Hub to the lab's bucket.
-    packing: bool | None = None
-    #: Of the training part; None for the workload's examples.
-    sequences: int | None = None
-    #: In how many ways the suite's cells divide the model's layers, for the check of the model.
-    divisions: tuple[TensorDivision, ...] = ()
-    #: Of the cells that cut the model into stages.
-    stage_counts: tuple[int, ...] = ()
-    #: The distinct adapters of the cells.
-    adapters: tuple[Adapter, ...] = ()
-    #: The content key of the tokens, or of the model; empty in a plan that only counts.
-    key: str = ""
-    #: A job with this key completed before.
-    is_ready: bool = False
-
-    @property
-    def stages_model(self) -> bool:
-        return self.packing is None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataPreparation(TokenSet):
-    """The job that makes one set of tokens before the first run; its attempts are training jobs,
-    like a run's.
-
-    It also checks the model, with ``divisions``, ``stage_counts`` and ``adapters``, before any
-    accelerator starts. A job that makes no tokens copies the model.
-    """
-
-    execution_id: str
-    #: The type of the one instance that the job uses.
-    instance: str
-
-    @property
-    def preparation_id(self) -> str:
-        return f"{STAGE_ID if self.stages_model else 'prepare-'}{self.short_key}"
-
-    @property
-    def label(self) -> str:
-        return label_of(self.preparation_id)
-
-    @property
-    def short_key(self) -> str:
-        return self.key[:KEY_DIGITS_IN_NAMES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +105,6 @@ def needed_tokens(suite: Suite) -> tuple[TokenSet, ...]:
     return (*sets, *copies)
 
 
-def label_of(preparation_id: str) -> str:
-    """The name of the job in the display and the receipt."""
-    return STAGE_LABEL if preparation_id.startswith(STAGE_ID) else LABEL
-
-
 def is_packed(settings: Settings, workload: Workload) -> bool:
     """Text for classification is never packed; the setting has no effect on it."""
     return settings.packing and workload.task is not Task.SEQUENCE_CLASSIFICATION
@@ -200,7 +114,7 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
     """64 hexadecimal digits of all inputs of the tokens, and of the divisions and adapters that the
     model is checked for.
     """
-    document: dict[str, Any] = suite_converter().unstructure(workload)
+    document: dict[str, Any] = plain_values(workload)
     decides = ("task", "examples", "tokenizer", "dataset", "sequence_length", "label_count")
     content: dict[str, Any] = {name: document.get(name) for name in decides}
     if token_set.sequences is not None:
@@ -221,15 +135,11 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
     if workload.tokenizer is None and workload.model is not None:
         content["tokenizer"] = {"path": workload.model.path, "revision": workload.model.revision}
     names = ("divisions", "stage_counts", "adapters")
-    asked = {
-        name: suite_converter().unstructure(value)
-        for name in names
-        if (value := getattr(token_set, name))
-    }
+    asked = {name: plain_values(value) for name in names if (value := getattr(token_set, name))}
     made = {
         "packing": token_set.packing,
         "format": MANIFEST.version,
-        "origin": suite_converter().unstructure(origin),
+        "origin": plain_values(origin),
     }
     return _digest(
         {**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}}

@@ -6,24 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from traindyno.core.run.processes import dividing_batches, world_size
+from traindyno.core.run.settings import MOST_SEED, Settings
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
-from traindyno.core.suite.processes import dividing_batches, world_size
-from traindyno.core.suite.settings import MOST_SEED, Settings
 from traindyno.core.suite.suite import Limits, Run, Suite
 
 GRACE_SECONDS = 3600
 PROBED_TRIAL = 2
-# Steps of one round of a probe: each has two rounds, in opposite order, so that a drift adds
-# nothing to a difference.
-MOST_STEPS = 10
-LEAST_STEPS = 5
-ROUNDS = 2
-# Of the run's steps; a probe of a short run is as short.
-SHARE_OF_RUN = 20
-WARM_UP_STEPS = 2
-MOST_PROBES = 4
 
 
 def run_id_of(cell_id: str, trial: int) -> str:
@@ -34,16 +25,6 @@ def is_probed(run: Run, suite: Suite) -> bool:
     """Whether the run ends with probes: one trial of each cell."""
     is_wanted = suite.measurement.probes and suite.workload.task is not Task.SCRIPT
     return is_wanted and run.trial == min(PROBED_TRIAL, suite.measurement.trials)
-
-
-def probe_steps(run_steps: int) -> int:
-    """Steps of one probe in one round, after its warm-up."""
-    return max(LEAST_STEPS, min(MOST_STEPS, run_steps // SHARE_OF_RUN))
-
-
-def most_probe_steps(run_steps: int) -> int:
-    """Steps of all probes together, if no loader warms up for longer."""
-    return ROUNDS * MOST_PROBES * (WARM_UP_STEPS + probe_steps(run_steps))
 
 
 def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) -> tuple[Run, ...]:
@@ -135,10 +116,7 @@ def compares_seeds(suite: Suite) -> bool:
 
 def values_in_cells(suite: Suite, name: str) -> set[Any]:
     """Those of a setting."""
-    given = suite.matrix.get(name) or (
-        suite.training.get(name, getattr(Settings(instance=""), name)),
-    )
-    return {*given, *(entry[name] for entry in suite.include if name in entry)}
+    return {getattr(cell.settings, name) for cell in suite.cells}
 
 
 def waiting_seconds(limits: Limits) -> int:

@@ -20,10 +20,7 @@ from traindyno.core.documents.field_description import (
 )
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.instances.instance_types import instance_types
-from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
-from traindyno.core.suite.choices import GoalKind
-from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
-from traindyno.core.suite.settings import (
+from traindyno.core.run.settings import (
     HYPERPARAMETER_PREFIX,
     Adapter,
     LearningRate,
@@ -32,9 +29,12 @@ from traindyno.core.suite.settings import (
     setting_descriptions,
     setting_types,
 )
+from traindyno.core.run.workload import FullRun, Model, Tokenizer, Workload
+from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
+from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Confirm, JobOptions, Limits, Measurement, Preparation, Suite
 from traindyno.core.suite.suite_file import ADAPTER, FULL_TRAINING, GOAL_LIMITS
-from traindyno.core.suite.workload import FullRun, Model, Tokenizer, Workload
 from traindyno.slices.suite_parts import LINKED_FILES
 
 Schema = dict[str, Any]

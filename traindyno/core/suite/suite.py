@@ -7,11 +7,13 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from traindyno.core.documents.field_description import COUNT, Bound, describe, described
+from traindyno.core.documents.field_description import Bound, describe, described
+from traindyno.core.run.record import RunMeasurement
+from traindyno.core.run.tokens import Tokens
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell, baseline_point, expand_cells, make_cell
-from traindyno.core.suite.choices import Jobs, Purchase, SaveDtype, Search, Task
+from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.goal import USD, Goal, Pricing
-from traindyno.core.suite.workload import STEPS, Workload
 from traindyno.slices.suite_parts import SliceSections
 
 # Limits of SageMaker.
@@ -25,16 +27,6 @@ LEAST_STOP_STEPS = 400
 # Of a long run: how much longer it may take than by its trials' rate, and for its start.
 ROOM = 1.4
 START_SECONDS = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopWhen:
-    relative_half_width: float = field(
-        metadata=describe(
-            "ends a run once its mean step time is known within this share",
-            bound=Bound(above=0, most=1),
-        )
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,71 +52,7 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    trials: int = described(
-        5,
-        "runs of each cell, in a race of each leading cell at most; an interval needs two",
-        bound=Bound(least=1, most=1000),
-        default="9 in a race, 5 in a grid, 3 of a cell without others",
-    )
-    warmup: int | None = described(
-        None,
-        "steps that don't count; auto finds the change point in the step times",
-        bound=Bound(least=0, most=10**9),
-        none_word="auto",
-    )
-    stop_when: StopWhen | None = described(
-        None,
-        (
-            "{relative_half_width: 0.01} ends a run once its mean step time is known within 1 %, "
-            "at 400 steps or later"
-        ),
-    )
-    max_steps: int = described(
-        200,
-        "the most optimizer steps of one run",
-        bound=STEPS,
-        default=(
-            "20 in a race, and of one cell, that name nothing about the length of runs, else 200"
-        ),
-    )
-    least_seconds: float | None = described(
-        None,
-        (
-            "a run trains beyond max_steps until its steps have lasted so long; it sets their "
-            "number after its fifth counted step; not for script"
-        ),
-        bound=Bound(above=0, most=24 * 3600),
-        default="2 where max_steps is 20, else none",
-    )
-    evaluate: bool = described(False, "evaluate on dataset.evaluation_split at the end")
-    evaluate_every_steps: int | None = described(
-        None,
-        "also evaluate during the run, after every so many steps; the time to a quality needs it",
-        bound=COUNT,
-        default="at the end only",
-    )
-    save_model: bool = described(False, "keep the trained model")
-    save_dtype: SaveDtype = described(
-        SaveDtype.CHECKPOINT,
-        "the type of the saved weights: that of the model's files, to which they are rounded after "
-        "the last step and evaluated so; or fp32, which keeps all bits",
-    )
-    save_best: bool = described(
-        False,
-        (
-            "keep the model of the evaluation with the lowest loss too, in the folder best of "
-            "the checkpoints"
-        ),
-    )
-    checkpoint_every_steps: int | None = described(
-        None,
-        "write a checkpoint after every so many steps; the run's next attempt resumes from it; "
-        "on spot also before an interruption, if it can be written within the 120 s that "
-        "SageMaker gives",
-        bound=STEPS,
-        default="no checkpoints, except before a spot interruption",
-    )
+class Measurement(RunMeasurement):
     seed_argument: str | None = described(
         None,
         "for script: the argument that receives the seed of the trial, such as seed; trial k "
@@ -148,10 +76,6 @@ class Measurement:
         "shared: runs of a round that need the same instances and image run one after another in "
         "one job, which pays for its start once; separate: each run has its own job",
     )
-
-    @property
-    def evaluates(self) -> bool:
-        return self.evaluate or self.evaluate_every_steps is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,16 +248,6 @@ class Suite(SliceSections, _Spine):
             evaluate_every_steps=given.evaluate_every_steps
             or (midst if evaluates is not None else None),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """A dataset's tokens by their content key; ``s3_uri`` is the folder that holds them, None
-    before they are made.
-    """
-
-    key: str
-    s3_uri: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from cattrs.errors import BaseValidationError
 from cattrs.gen import override
 
 from traindyno.core.documents.converter import Structure, dataclass_structure, strict_converter
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.problems import (
     FieldProblems,
     Unexpected,
@@ -24,20 +25,19 @@ from traindyno.core.documents.problems import (
 from traindyno.core.documents.stored import JsonValue, is_number
 from traindyno.core.documents.versions import Format
 from traindyno.core.errors import Problem, SuiteInvalid
-from traindyno.core.suite import choices
-from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
-from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import (
+from traindyno.core.run.settings import (
     HYPERPARAMETER_PREFIX,
     Adapter,
     BatchSearch,
     LearningRate,
-    Settings,
     setting_types,
 )
-from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.suite.workload import OF_CHAT, Dataset, Model, Workload
+from traindyno.core.run.workload import Model
+from traindyno.core.suite import choices
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
+from traindyno.core.suite.goal import Goal
+from traindyno.core.suite.suite import Suite
 
 QUALITIES = tuple(quality.value for quality in Quality)
 # Goal → the fields of which it names one.
@@ -63,7 +63,6 @@ SYNONYMS = {
 CHOICES = [
     kind for kind in vars(choices).values() if isinstance(kind, type) and issubclass(kind, StrEnum)
 ]
-JOBS = "jobs"
 # The first run of a leading cell, and four times two more, forward and backward
 TRIALS_OF_A_RACE = 9
 TRIALS_ALONE = 3  # of a cell without others
@@ -90,7 +89,6 @@ WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
 STORED_SUITE = Format(name="stored suite", version=1)
-FIELDS_OF_THE_LAB = ("seed_argument", "probes", "confirm", JOBS)
 
 
 @cache
@@ -351,44 +349,12 @@ def read_stored_suite(document: Mapping[str, Any]) -> Suite:
     return suite_converter().structure(STORED_SUITE.read(document), Suite)
 
 
-def settings_document(settings: Settings) -> dict[str, Any]:
-    return suite_converter().unstructure(settings)  # type: ignore[no-any-return]
-
-
 def cell_values(cell: Cell) -> dict[str, Any]:
     """Its settings and hyperparameters, as a suite writes them."""
     given = {
         f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in cell.hyperparameters.items()
     }
-    return {**settings_document(cell.settings), **given}
-
-
-def workload_document(workload: Workload) -> dict[str, Any]:
-    """What a job does, and so without the schedule of the full run, from which the lab only
-    projects.
-
-    Of the fields that conversations alone have it names those that differ from their defaults: an
-    execution of earlier code would refuse them all.
-    """
-    document: dict[str, Any] = suite_converter().unstructure(workload)
-    dataset = document.get("dataset")
-    if dataset is not None:
-        usual = suite_converter().unstructure(Dataset())
-        document["dataset"] = {
-            name: value
-            for name, value in dataset.items()
-            if name not in OF_CHAT or value != usual.get(name)
-        }
-    return {name: value for name, value in document.items() if name != "full_run"}
-
-
-def measurement_document(measurement: Measurement) -> dict[str, Any]:
-    """What a job needs to know: neither how its seed is passed nor which jobs there are.
-
-    A running execution keeps its training code, which refuses a field of a later version.
-    """
-    document: dict[str, Any] = suite_converter().unstructure(measurement)
-    return {name: value for name, value in document.items() if name not in FIELDS_OF_THE_LAB}
+    return {**plain_values(cell.settings), **given}
 
 
 def parse_part(document: Any, kind: type[Part]) -> Part:

@@ -11,10 +11,10 @@ from traindyno.core.costs.prediction import Prediction, predict_run
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.documents.stored import AnyPart, Part, StoredPart, find_part
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.statistics.estimates import Estimate, mean_of
 from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
 from traindyno.core.statistics.selection import Correction
-from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.cell_quality import measure_quality
 from traindyno.core.verdict.cell_trials import RATES, CellTrials, Noise, estimate_cell
 from traindyno.core.verdict.found_batch import measure_batch

@@ -8,11 +8,8 @@ from typing import Any
 
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.arguments import arguments_of, with_all_arguments
-from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.choices import LearningRateScaling, Task
-from traindyno.core.suite.processes import planned_batch_size, planned_learning_rate, world_size
-from traindyno.core.suite.settings import (
+from traindyno.core.run.processes import planned_batch_size, planned_learning_rate, world_size
+from traindyno.core.run.settings import (
     HYPERPARAMETER_PREFIX,
     BatchSearch,
     Effect,
@@ -20,8 +17,11 @@ from traindyno.core.suite.settings import (
     options_of_strategies,
     settings_with,
 )
+from traindyno.core.run.workload import Workload
+from traindyno.core.suite.arguments import arguments_of, with_all_arguments
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.suite_file import cell_values
-from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.global_batches import GlobalBatches
 
 Versions = Mapping[str, str]

@@ -11,14 +11,15 @@ from traindyno.core.costs.hazard import Hazard, HazardKey
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.record import QualityTarget
+from traindyno.core.run.workload import Workload
 from traindyno.core.search.race import Racer, pick_contenders
 from traindyno.core.search.run_scatter import KNOWN_DEGREES, NO_SCATTER, RunScatter
 from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
 from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.cell_trials import (

@@ -10,9 +10,9 @@ from traindyno.core.documents.stored import StoredPart
 from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.processes import dividing_batches, world_size
 from traindyno.core.step_log.line import BATCH_SEARCH
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.processes import dividing_batches, world_size
 from traindyno.core.suite.suite import Run, Suite
 
 

@@ -5,11 +5,11 @@ them.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from traindyno.core.run.processes import planned_batch_size, world_size
+from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, Effect, settings_with
 from traindyno.core.suite.arguments import number_of
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import planned_batch_size, world_size
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, Effect, settings_with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ from decimal import Decimal
 from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.statistics.estimates import Estimate
-from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.quantity import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import reach_target
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.goal import QualityTarget
 
 Quantity = Callable[[RunResult], float | None]
 

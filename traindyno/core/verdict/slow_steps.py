@@ -18,9 +18,9 @@ from traindyno.core.documents.stored import StoredPart
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts, mean_parts
+from traindyno.core.run.processes import world_size
+from traindyno.core.run.settings import Settings
 from traindyno.core.step_log.line import RUN
-from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import Settings
 
 DATA = "data"
 COMMUNICATION = "communication"

@@ -7,8 +7,8 @@ from typing import ClassVar
 from traindyno.core.costs.quantity_text import count_text, share_text
 from traindyno.core.documents.stored import StoredPart
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.suite.processes import planned_learning_rate
-from traindyno.core.suite.settings import Settings
+from traindyno.core.run.processes import planned_learning_rate
+from traindyno.core.run.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,13 @@ from math import log, prod
 from statistics import fmean
 
 from traindyno.core.costs.quantity_text import joined
+from traindyno.core.documents.plain import plain_values
+from traindyno.core.run.processes import world_size
+from traindyno.core.run.workload import Workload
 from traindyno.core.step_log.line import ROW_VALUES
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.suite_file import settings_document
-from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.cell_trials import CellTrials
 
 #: Samples per step vary with a batch size if the logarithm of their ratio is at least this share of
@@ -104,7 +104,7 @@ def _other_units(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork
 def _that_differ(groups: Sequence[Sequence[Cell]], workload: Workload) -> list[str]:
     """The settings and arguments of which no two groups have a value in common."""
     points = [
-        [{**settings_document(cell.settings), **arguments_of(cell, workload)} for cell in cells]
+        [{**plain_values(cell.settings), **arguments_of(cell, workload)} for cell in cells]
         for cells in groups
     ]
     names = dict.fromkeys(name for group in points for point in group for name in point)

@@ -10,9 +10,9 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.instances.instance_types import find_instance_type, instance_types
 from traindyno.core.planning.memory import MemoryFinding, usable_memory_bytes
 from traindyno.core.planning.model_shape import ModelShape
+from traindyno.core.run.processes import accumulation_steps, world_size
+from traindyno.core.run.settings import Adapter, Settings
 from traindyno.core.suite.choices import BaseWeights, Precision, Strategy
-from traindyno.core.suite.processes import accumulation_steps, world_size
-from traindyno.core.suite.settings import Adapter, Settings
 from traindyno.slices.estimates.step_time import (
     Division,
     device_of,

@@ -22,8 +22,8 @@ from traindyno.core.costs.quantity_text import UNKNOWN, counted, number_text, us
 from traindyno.core.documents.problems import Unexpected, close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
+from traindyno.core.run.settings import Adapter
 from traindyno.core.suite.choices import GoalKind, Task
-from traindyno.core.suite.settings import Adapter
 from traindyno.slices.estimates.first_suite import (
     Asked,
     Proposal,

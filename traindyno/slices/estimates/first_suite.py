@@ -37,8 +37,8 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
+from traindyno.core.run.settings import Adapter, Settings
 from traindyno.core.suite.choices import BaseWeights, Compiler, Purchase, Task
-from traindyno.core.suite.settings import Adapter, Settings
 from traindyno.core.suite.suite import Suite as CoreSuite
 from traindyno.slices.estimates.candidates import (
     NO_BASIS,

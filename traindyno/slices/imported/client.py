@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 from traindyno.core.instances.instance_types import find_instance_type, instance_types
+from traindyno.core.run.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.choices import Strategy, Task
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 
 # The SDK's files have some hundred bytes.
 MOST_BYTES = 65_536

@@ -14,6 +14,8 @@ from traindyno.core.documents.problems import EXPECTED_OF_TYPE, join_path, shown
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.run.data_formats import COMPRESSIONS, FORMATS, UNREADABLE
+from traindyno.core.run.workload import CHANNELS, workload_paths
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.checks.job_limits_check import (
@@ -24,8 +26,6 @@ from traindyno.core.suite.checks.job_limits_check import (
 )
 from traindyno.core.suite.checks.secrets_check import ADVICE, find_secrets, secret_kind
 from traindyno.core.suite.choices import Compiler, Strategy
-from traindyno.core.suite.data_formats import COMPRESSIONS, FORMATS, UNREADABLE
-from traindyno.core.suite.workload import CHANNELS, workload_paths
 from traindyno.sagemaker.launcher import CODE_CHANNEL, ENTRY_POINT, ISOLATED_SOURCE
 
 # The channel of the SDK 3 with its own programs, and what that of its container starts.

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.problems import join_path
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 from traindyno.core.jobs.journal_format import PROGRAM as SHARED_PROGRAM
+from traindyno.core.run.settings import Settings
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.checks.job_limits_check import OWN_ENVIRONMENT_PREFIX, TRAIN_CHANNEL
 from traindyno.core.suite.checks.secrets_check import find_secrets
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS, parse_suite
 from traindyno.core.suite.choices import InputMode, Jobs, Purchase, Task
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import PENDING_SECONDS, Suite
-from traindyno.core.suite.suite_file import settings_document
 from traindyno.sagemaker.job_description import UnknownJobStatus, has_ended
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.request import build_training_job_request
@@ -396,7 +396,7 @@ def _built_in(job: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, An
             f"{job_name(job)}: it runs Traindyno's program without its part of a suite, expected "
             f"{expected}"
         )
-    defaults = settings_document(Settings(instance=str(settings.get("instance"))))
+    defaults = plain_values(Settings(instance=str(settings.get("instance"))))
     changed = {name: value for name, value in settings.items() if value != defaults.get(name)}
     own = {name: value for name, value in workload.items() if value not in (None, {}, [])}
     return {"workload": own, "training": {**changed, **_placement(job)}}

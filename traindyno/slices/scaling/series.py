@@ -11,17 +11,17 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from traindyno.core.suite.arguments import arguments_of, number_of
-from traindyno.core.suite.cells import Cell, label_cells
-from traindyno.core.suite.settings import (
+from traindyno.core.documents.plain import plain_values
+from traindyno.core.run.settings import (
     HYPERPARAMETER_PREFIX,
     Effect,
     Settings,
     setting_types,
     settings_with,
 )
-from traindyno.core.suite.suite_file import suite_converter
-from traindyno.core.suite.workload import Workload
+from traindyno.core.run.workload import Workload
+from traindyno.core.suite.arguments import arguments_of, number_of
+from traindyno.core.suite.cells import Cell, label_cells
 
 INSTANCES = "instance_count"
 SWITCH = {0, 1}
@@ -108,7 +108,7 @@ def find_series(
             if (number := number_of(value)) is not None
         }
         texts = {name: value for name, value in arguments.items() if name not in numbers}
-        settings = suite_converter().unstructure(_without(cell.settings, axis))
+        settings = plain_values(_without(cell.settings, axis))
         rest = json.dumps([settings, texts, sorted(numbers)], sort_keys=True)
         equal.setdefault(rest, []).append(_Point(cell=cell, size=size, numbers=numbers))
     return tuple(series for points in equal.values() for series in _divide(points))

@@ -9,10 +9,11 @@ from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.projection import project_run
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
+from traindyno.core.run.record import StopWhen
+from traindyno.core.run.workload import FullRun, Workload
 from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.suite import Measurement, StopWhen
-from traindyno.core.suite.workload import FullRun, Workload
+from traindyno.core.suite.suite import Measurement
 from traindyno.core.verdict.verdict import judge
 
 SUITE = make_suite(examples=80_008, training={"instance": "ml.p4d.24xlarge"})

@@ -21,8 +21,8 @@ from traindyno.core.costs.projection import project_run
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
+from traindyno.core.run.workload import FullRun
 from traindyno.core.suite.goal import SpotTerms
-from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise
 

@@ -13,8 +13,8 @@ import pytest
 from tests.unit.suites import small_document
 from traindyno.core.documents.problems import join_path, shown
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.run.settings import setting_types
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import setting_types
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite
 

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.sentences import Snapshot
 from tests.unit.run_samples import make_cell, make_run, make_suite
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.versions import Format, VersionUnknown
 from traindyno.core.jobs.job import Job
 from traindyno.core.measurement.run_result import parse_preparation_result, parse_run_result
 from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.planning.waves import run_ids_of, wave_items
+from traindyno.core.run.settings import BatchSearch, LearningRate, Settings
+from traindyno.core.run.tokens import describe_mismatch, tokens_manifest
 from traindyno.core.serving.samples import parse_samples
 from traindyno.core.suite.choices import BatchChoice, Compiler, Precision, Strategy
 from traindyno.core.suite.preparation import (
     TokensMarker,
-    describe_mismatch,
     parse_tokens_marker,
-    tokens_manifest,
     tokens_marker_document,
 )
-from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
-from traindyno.core.suite.suite_file import parse_part, read_stored_suite, settings_document
+from traindyno.core.suite.suite_file import parse_part, read_stored_suite
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 
@@ -90,7 +90,7 @@ def test_every_stored_document_of_another_version_is_refused_by_name(name: str) 
     )
 )
 def test_settings_that_are_written_are_read_alike(settings: Settings) -> None:
-    written = json.loads(json.dumps(settings_document(settings)))
+    written = json.loads(json.dumps(plain_values(settings)))
     assert parse_part(written, Settings) == settings
 
 

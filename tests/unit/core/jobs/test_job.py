@@ -15,8 +15,8 @@ from traindyno.core.jobs.job import (
     runs_of,
     step_logs_prefix,
 )
+from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import checkpoints_prefix, step_log_prefix
-from traindyno.core.suite.preparation import DataPreparation
 
 RUNS = tuple(replace(make_run(make_cell(), trial), job_id="j1") for trial in (2, 1))
 JOB = Job(execution_id="execution-1", job_id="j1", runs=RUNS)

@@ -11,7 +11,7 @@ from traindyno.core.measurement.run_result import (
     parse_preparation_result,
     preparation_result_document,
 )
-from traindyno.core.suite.preparation import DataPreparation
+from traindyno.core.run.tokens import DataPreparation
 
 
 def prepared(*billable: float | None) -> PreparationResult:

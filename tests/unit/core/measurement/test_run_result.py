@@ -17,10 +17,10 @@ from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.costs.projection import project_run
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
+from traindyno.core.run.settings import LearningRate
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.choices import Precision
-from traindyno.core.suite.settings import LearningRate
 
 
 def test_two_instances_take_twice_the_instance_hours() -> None:

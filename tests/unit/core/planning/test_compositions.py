@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from traindyno.core.planning.plan import composition_notes
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
 
 

@@ -4,7 +4,8 @@ from decimal import Decimal
 
 from tests.unit.suites import small_suite
 from traindyno.core.planning.job_terms import JobTerms, job_terms
-from traindyno.core.suite.preparation import DataPreparation, preparation_seconds
+from traindyno.core.run.tokens import DataPreparation
+from traindyno.core.suite.preparation import preparation_seconds
 from traindyno.core.suite.runs import trial_runs
 
 # With 480 s for the image, 120 s to stop, 300 s to upload and 60 s of margin, half an hour.

@@ -25,9 +25,9 @@ from traindyno.core.planning.peak_lines import (
     settings_of_lines,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.run.processes import world_size
+from traindyno.core.run.settings import LearningRate, Settings
 from traindyno.core.suite.choices import LearningRateSchedule, Strategy
-from traindyno.core.suite.processes import world_size
-from traindyno.core.suite.settings import LearningRate, Settings
 from traindyno.core.suite.suite import Suite
 
 GB = 10**9

@@ -16,8 +16,8 @@ from traindyno.core.planning.preparation_plan import (
     refuse_preparation,
 )
 from traindyno.core.planning.quotas import QuotaReading, account_quota, instance_quota
+from traindyno.core.run.tokens import TokenSet
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.suite.preparation import TokenSet
 from traindyno.core.suite.suite import Suite
 
 MACHINE = "ml.m7i.xlarge"

@@ -10,9 +10,9 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.planning.jobs import separate_job
 from traindyno.core.planning.lanes import LaneDemand, share_instances
 from traindyno.core.planning.waves import Wave, fill_waves, wave_count, wave_size
+from traindyno.core.run.settings import Settings
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.settings import Settings
 
 QUOTA = 16
 # ALBERT on p4d: four cells on each of 2, 4, 8 and 16 nodes, and a fifth on 16

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from traindyno.core.run.settings import LearningRate, Settings, setting
 from traindyno.core.suite.cells import identify
 from traindyno.core.suite.choices import (
     Compiler,
@@ -12,7 +13,6 @@ from traindyno.core.suite.choices import (
     ShardScope,
     Strategy,
 )
-from traindyno.core.suite.settings import LearningRate, Settings, setting
 
 P4D = "ml.p4d.24xlarge"
 SCALED = LearningRate(

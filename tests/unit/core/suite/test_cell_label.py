@@ -9,9 +9,9 @@ import pytest
 from tests.sentences import Snapshot
 from tests.unit.run_samples import make_cell
 from traindyno.api.suite_loading import load_suite
+from traindyno.core.run.settings import LearningRate
 from traindyno.core.suite.cells import label_cells
 from traindyno.core.suite.choices import LearningRateScaling, Strategy
-from traindyno.core.suite.settings import LearningRate
 
 SUITES = Path(__file__).parents[4] / "suites"
 

@@ -7,12 +7,12 @@ import pytest
 
 from tests.sentences import Snapshot
 from tests.unit.suites import script_document, small_document
+from traindyno.core.run.settings import Settings
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import Workload
 
 BUILT_IN = parse_part({**small_document()["workload"], "model": "gpt2"}, Workload)
 SCRIPT = parse_part(script_document()["workload"], Workload)

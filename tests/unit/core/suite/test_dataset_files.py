@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.data_formats import (
+from traindyno.core.run.data_formats import (
     FORMATS,
     UNREADABLE,
     DatasetFilesInvalid,
@@ -15,7 +14,8 @@ from traindyno.core.suite.data_formats import (
     format_of,
     split_files,
 )
-from traindyno.core.suite.workload import Dataset
+from traindyno.core.run.workload import Dataset
+from traindyno.core.suite.choices import DatasetFormat
 
 
 def dataset(**changes: Any) -> Dataset:

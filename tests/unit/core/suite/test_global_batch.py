@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from tests.properties import examples
 from tests.unit.run_samples import known
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_batch
-from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.checks.combinations import check_global_batch
-from traindyno.core.suite.choices import BatchChoice, LearningRateScaling, Strategy
-from traindyno.core.suite.processes import (
+from traindyno.core.run.processes import (
     accumulation_steps,
     dividing_batches,
     global_batch_size,
@@ -25,8 +21,12 @@ from traindyno.core.suite.processes import (
     replica_count,
     world_size,
 )
+from traindyno.core.run.settings import BatchSearch, LearningRate, Settings
+from traindyno.core.search.largest_batch import LARGEST, MOST_PROBES, Probe, chosen, next_batch
+from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.checks.combinations import check_global_batch
+from traindyno.core.suite.choices import BatchChoice, LearningRateScaling, Strategy
 from traindyno.core.suite.runs import trained_settings
-from traindyno.core.suite.settings import BatchSearch, LearningRate, Settings
 from traindyno.core.suite.suite import Run
 
 INSTANCES = ("local.cpu", "ml.g5.12xlarge", "ml.p4d.24xlarge")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.unit.suites import small_document, small_suite
-from traindyno.core.suite.preparation import MOST_HELD_OUT, needed_sequences, needed_tokens
+from traindyno.core.run.tokens import MOST_HELD_OUT
+from traindyno.core.suite.preparation import needed_sequences, needed_tokens
 from traindyno.core.suite.suite import Suite
 
 STEPS = 50

@@ -16,21 +16,20 @@ from tests.unit.suites import script_document, small_document, small_suite
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import due_preparations
+from traindyno.core.run.processes import TensorDivision
+from traindyno.core.run.settings import TensorLayers
+from traindyno.core.run.tokens import DataPreparation, Tokens, TokenSet
+from traindyno.core.run.workload import OF_CHAT
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.preparation import (
-    DataPreparation,
     Origin,
-    TokenSet,
     needed_tokens,
     preparation_instance,
     tokens_key,
 )
-from traindyno.core.suite.processes import TensorDivision
 from traindyno.core.suite.runs import trial_runs
-from traindyno.core.suite.settings import TensorLayers
-from traindyno.core.suite.suite import Suite, Tokens
+from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_part
-from traindyno.core.suite.workload import OF_CHAT
 from traindyno.sagemaker.request import build_preparation_request, build_training_job_request
 
 ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties import examples
-from traindyno.core.suite.choices import LearningRateScaling, PipelineSchedule, ShardScope, Strategy
-from traindyno.core.suite.processes import (
+from traindyno.core.run.processes import (
     Degrees,
     TensorDivision,
     degrees_of,
@@ -25,7 +24,8 @@ from traindyno.core.suite.processes import (
     tensor_divisions,
     world_size,
 )
-from traindyno.core.suite.settings import LearningRate, Settings, TensorLayers
+from traindyno.core.run.settings import LearningRate, Settings, TensorLayers
+from traindyno.core.suite.choices import LearningRateScaling, PipelineSchedule, ShardScope, Strategy
 
 P4D = Settings(
     instance="ml.p4d.24xlarge", instance_count=2, strategy=Strategy.DDP, batch_size_per_device=4

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from traindyno.core.documents.field_description import description_of
-from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.schema import TABLES, with_tables
-from traindyno.core.suite.settings import (
+from traindyno.core.run.settings import (
     Effect,
     Settings,
     has_effect,
@@ -17,6 +15,8 @@ from traindyno.core.suite.settings import (
     settings_of_checkpoints,
     settings_with,
 )
+from traindyno.core.suite.choices import Strategy
+from traindyno.core.suite.schema import TABLES, with_tables
 from traindyno.core.suite.suite import Suite
 
 DOCUMENTATION = Path(__file__).parents[4] / "docs/suite-file.md"

@@ -33,7 +33,7 @@ REPO_ROOT = Path(__file__).resolve().parents[4]
 PACKAGES = ("traindyno", "training", "infra", "localcloud", "lambdas")
 TABLES = {
     "traindyno/core/suite/choices.py": "the traits",
-    "traindyno/core/suite/settings.py": "the settings that a strategy uses, and the default",
+    "traindyno/core/run/settings.py": "the settings that a strategy uses, and the default",
     "training/strategies/__init__.py": "the class of each strategy",
 }
 NAMES = {

@@ -5,8 +5,9 @@ without a value.
 import pytest
 
 from tests.unit.suites import problems, small_document
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.choices import GoalKind, Quality
-from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement
 
 

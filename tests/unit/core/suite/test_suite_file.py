@@ -10,6 +10,9 @@ import yaml
 
 from tests.sentences import Snapshot
 from tests.unit.suites import problems, says, script_document, small_document
+from traindyno.core.run.record import StopWhen
+from traindyno.core.run.settings import LearningRate, Settings
+from traindyno.core.run.workload import Model, Workload, workload_document
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import (
     DatasetFormat,
@@ -20,17 +23,14 @@ from traindyno.core.suite.choices import (
     Strategy,
 )
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.settings import LearningRate, Settings
-from traindyno.core.suite.suite import Measurement, StopWhen
+from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite_file import (
-    measurement_document,
     parse_part,
     read_stored_suite,
     stored_suite,
     suite_document,
-    workload_document,
 )
-from traindyno.core.suite.workload import Model, Workload
+from traindyno.sagemaker.launcher import own_hyperparameters
 
 FULL = Path(__file__).parents[3] / "data/suites/albert-scaling.yaml"
 
@@ -90,13 +90,12 @@ def test_a_suite_survives_its_own_document_as_json(document: dict[str, Any]) -> 
     assert parse_suite(json.loads(json.dumps(suite_document(suite)))) == suite
 
 
-def test_the_parts_that_a_container_reads_survive_as_well() -> None:
+def test_a_part_is_read_alone() -> None:
     suite = parse_suite(full_document())
     assert (
         parse_part(json.loads(json.dumps(workload_document(suite.workload))), Workload)
         == suite.workload
     )
-    assert parse_part(measurement_document(suite.measurement), Measurement) == suite.measurement
     settings = parse_part({"instance": "local.cpu", "learning_rate": 1e-3}, Settings)
     assert settings.learning_rate == LearningRate(base=1e-3)
 
@@ -620,5 +619,6 @@ def test_a_script_and_a_schedule_of_the_full_run_keep_the_number_of_steps() -> N
 
 def test_jobs_of_an_older_version_are_told_no_field_that_they_do_not_know() -> None:
     for document, is_told in ((without_search(), True), (small_document(), False)):
-        measurement = parse_suite(document).measurement
-        assert ("least_seconds" in measurement_document(measurement)) is is_told
+        suite = parse_suite(document)
+        (run, *_) = trial_runs("e", suite.cells, [1])
+        assert ("least_seconds" in own_hyperparameters(run, suite)["measurement"]) is is_told

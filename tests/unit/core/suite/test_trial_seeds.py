@@ -9,9 +9,9 @@ import pytest
 from tests.unit.run_samples import completed_result
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import problems, says, script_document, small_document, small_suite
+from traindyno.core.run.settings import MOST_SEED
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs, with_seeds
-from traindyno.core.suite.settings import MOST_SEED
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.sagemaker.request import build_training_job_request

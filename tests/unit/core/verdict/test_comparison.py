@@ -20,10 +20,10 @@ from tests.unit.run_samples import (
 )
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.loss_parity import ParityFinding
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Jobs, Task
 from traindyno.core.suite.goal import Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.suite.workload import Workload
 from traindyno.core.verdict.comparison import (
     Change,
     ExecutionRecord,

@@ -6,11 +6,11 @@ import pytest
 from tests.sentences import Snapshot
 from tests.unit.run_samples import completed_result, completed_results, known, make_suite
 from tests.unit.suites import small_suite
+from traindyno.core.run.processes import planned_batch_size
+from traindyno.core.run.settings import Adapter, LearningRate
 from traindyno.core.step_log.fields import ModelSize
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
-from traindyno.core.suite.processes import planned_batch_size
-from traindyno.core.suite.settings import Adapter, LearningRate
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.confounds import (

@@ -20,12 +20,12 @@ from tests.unit.run_samples import (
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
+from traindyno.core.run.workload import FullRun
 from traindyno.core.statistics.estimates import Range
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import FullRun
 from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.verdict import Finding, judge

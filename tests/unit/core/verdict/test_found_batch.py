@@ -21,12 +21,12 @@ from traindyno.core.jobs.run_end import BatchFinding
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.planning.refusals import refuse_searches
+from traindyno.core.run.processes import global_batch_size, planned_learning_rate
+from traindyno.core.run.settings import Settings
 from traindyno.core.search.largest_batch import Probe
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.processes import global_batch_size, planned_learning_rate
 from traindyno.core.suite.runs import trained_settings
-from traindyno.core.suite.settings import Settings
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.verdict.cell_figures import CELL_FIGURES

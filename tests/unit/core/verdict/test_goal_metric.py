@@ -1,8 +1,9 @@
 """What a goal minimises."""
 
 from tests.unit.verdict_samples import make_estimate, make_row, make_verdict
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.choices import GoalKind, Quality
-from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, quantity_of
 from traindyno.core.verdict.quantity import ToTarget, projected_instance_hours, projected_usd

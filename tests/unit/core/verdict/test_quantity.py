@@ -9,9 +9,9 @@ import pytest
 from tests.unit.run_samples import PRICE, completed_result, failed_result, make_cell, make_suite
 from tests.unit.step_log_samples import START
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.goal import QualityTarget
 from traindyno.core.verdict.quantity import (
     Quantity,
     ToTarget,

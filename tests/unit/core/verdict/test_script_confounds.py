@@ -14,11 +14,11 @@ import pytest
 from tests.unit.run_samples import completed_result, known
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.processes import world_size
 from traindyno.core.suite.arguments import arguments_of
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.processes import world_size
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cautions import describe_cautions
 from traindyno.core.verdict.confounds import Confound, find_confound, learning_key

@@ -18,9 +18,9 @@ from tests.unit.step_log_samples import file_name, log_lines
 from tests.unit.verdict_samples import SECOND, make_estimate, make_rival, make_row, make_verdict
 from traindyno.core.measurement.run_result import parse_run_result, run_result_document
 from traindyno.core.measurement.step_parts import PartSeconds, StepParts
+from traindyno.core.run.settings import Settings
 from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import read_step_log
-from traindyno.core.suite.settings import Settings
 from traindyno.core.verdict.slow_steps import (
     COMMUNICATION,
     DATA,

@@ -30,10 +30,11 @@ from traindyno.core.costs.to_target import (
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.record import QualityTarget
 from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line, phase_line
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
-from traindyno.core.suite.goal import Goal, QualityTarget
+from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.goal_metric import Metric

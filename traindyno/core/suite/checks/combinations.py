@@ -12,6 +12,26 @@ from traindyno.core.instances.instance_types import (
     InstanceType,
     find_instance_type,
 )
+from traindyno.core.run.processes import (
+    Degrees,
+    degree_that_follows,
+    degrees_of,
+    dividing_batches,
+    given_degrees,
+    nearest_degrees_text,
+    replica_count,
+    stage_count,
+    world_size,
+)
+from traindyno.core.run.settings import (
+    DOCUMENT_CHECK_TOKENS,
+    Effect,
+    Settings,
+    has_effect,
+    setting_descriptions,
+    settings_with,
+)
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import (
     TRAITS,
@@ -25,26 +45,6 @@ from traindyno.core.suite.choices import (
     Task,
     strategies_with,
 )
-from traindyno.core.suite.processes import (
-    Degrees,
-    degree_that_follows,
-    degrees_of,
-    dividing_batches,
-    given_degrees,
-    nearest_degrees_text,
-    replica_count,
-    stage_count,
-    world_size,
-)
-from traindyno.core.suite.settings import (
-    DOCUMENT_CHECK_TOKENS,
-    Effect,
-    Settings,
-    has_effect,
-    setting_descriptions,
-    settings_with,
-)
-from traindyno.core.suite.workload import Workload
 
 SMDDP_FAMILIES = ("p4d", "p4de", "p3dn")
 TRAINING_COMPILER_FAMILIES = ("p3", "p3dn", "g4dn", "p4d", "g5")

@@ -8,9 +8,11 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from traindyno.core.documents.field_description import Bound, description_of
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
+from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, setting_descriptions
 from traindyno.core.suite.cells import (
     grid_points,
     included_point,
@@ -21,9 +23,7 @@ from traindyno.core.suite.cells import (
 from traindyno.core.suite.checks.combinations import find_impossible
 from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite.choices import Task
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, setting_descriptions
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import settings_document, suite_converter
 
 CELL_LIMIT = 10_000
 RUN_LIMIT = 100_000
@@ -120,8 +120,7 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
         if typed(value) in seen:
             yield Problem(
                 path=f"{path}[{index}]",
-                message=f"got {shown(suite_converter().unstructure(value))} again, expected each "
-                "value once",
+                message=f"got {shown(plain_values(value))} again, expected each value once",
             )
         seen.add(typed(value))
         yield from check_value(f"{path}[{index}]", name, value)
@@ -207,7 +206,7 @@ def _check_documents(suite: Suite) -> Iterator[Problem]:
     if suite.workload.task is Task.SCRIPT:
         return
     for cell in suite.cells:
-        size = len(json.dumps(settings_document(cell.settings)))
+        size = len(json.dumps(plain_values(cell.settings)))
         if size > HYPERPARAMETER_CHARACTERS:
             yield Problem(
                 path="training",
@@ -219,10 +218,4 @@ def _check_documents(suite: Suite) -> Iterator[Problem]:
 
 
 def _point_text(point: Mapping[str, Any]) -> str:
-    return (
-        "{"
-        + ", ".join(
-            f"{name}: {suite_converter().unstructure(value)}" for name, value in point.items()
-        )
-        + "}"
-    )
+    return "{" + ", ".join(f"{name}: {plain_values(value)}" for name, value in point.items()) + "}"

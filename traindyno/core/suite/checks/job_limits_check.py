@@ -8,10 +8,10 @@ from typing import Any
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import efa_environment, find_instance_type
+from traindyno.core.run.settings import HYPERPARAMETER_PREFIX
+from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Purchase, Task
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.workload import Workload
 
 # 100 hyperparameters, of which up to ten are the SDK's; values of 2500 characters as JSON.
 HYPERPARAMETER_KEYS = 90

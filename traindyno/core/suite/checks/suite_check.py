@@ -11,6 +11,7 @@ from traindyno.core.documents.extent import excess_of
 from traindyno.core.documents.problems import paths_of, shown, without
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.checks.grid_check import (
     check_bounds,
     check_instance_type,
@@ -28,7 +29,6 @@ from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Jobs, Quality, Task
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
-from traindyno.core.suite.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite
 from traindyno.slices.suite_parts import CHECKS

@@ -5,13 +5,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem
+from traindyno.core.run.data_formats import BY_NAMES
+from traindyno.core.run.workload import OF_CHAT, Dataset, Workload
 from traindyno.core.suite.checks.job_limits_check import HYPERPARAMETER_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.data_formats import BY_NAMES
-from traindyno.core.suite.suite_file import suite_converter
-from traindyno.core.suite.workload import OF_CHAT, Dataset, Workload
 
 SECRET_ARN = re.compile(r"arn:aws:secretsmanager:[a-z0-9\-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@\-]+")
 # As the training toolkit's own validate_entry_point
@@ -155,7 +155,7 @@ def _check_built_in(workload: Workload) -> Iterator[Problem]:
             "train_vocabulary_size"
         )
         yield Problem(path="workload.tokenizer", message=message)
-    size = len(json.dumps(suite_converter().unstructure(workload)))
+    size = len(json.dumps(plain_values(workload)))
     if size > HYPERPARAMETER_CHARACTERS:
         message = (
             f"got {size} characters as JSON, expected at most {HYPERPARAMETER_CHARACTERS} (a job's "

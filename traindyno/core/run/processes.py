@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from math import isqrt, log, prod
 
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type
-from traindyno.core.suite.choices import TRAITS, LearningRateScaling, PipelineSchedule, ShardScope
-from traindyno.core.suite.settings import (
+from traindyno.core.run.settings import (
     Adapter,
     LearningRate,
     Settings,
     TensorLayers,
     has_effect,
 )
+from traindyno.core.suite.choices import TRAITS, LearningRateScaling, PipelineSchedule, ShardScope
 
 NAMED_NEAREST = 2
 STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traindyno.core.documents.field_description import POSITIVE, Bound, describe, described
+from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.suite.choices import DatasetFormat, InputMode, LossOn, Task, TooLong
 
@@ -188,3 +189,22 @@ def workload_paths(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, path in channels.items() if isinstance(channels, Mapping) else ():
         if isinstance(path, str):
             yield f"{CHANNELS}{name}", path
+
+
+def workload_document(workload: Workload) -> dict[str, Any]:
+    """What a job does, and so without the schedule of the full run, from which the lab only
+    projects.
+
+    Of the fields that conversations alone have it names those that differ from their defaults: an
+    execution of earlier code would refuse them all.
+    """
+    document: dict[str, Any] = plain_values(workload)
+    dataset = document.get("dataset")
+    if dataset is not None:
+        usual = plain_values(Dataset())
+        document["dataset"] = {
+            name: value
+            for name, value in dataset.items()
+            if name not in OF_CHAT or value != usual.get(name)
+        }
+    return {name: value for name, value in document.items() if name != "full_run"}

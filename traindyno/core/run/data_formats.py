@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from traindyno.core.errors import TraindynoError
+from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import DatasetFormat
-from traindyno.core.suite.workload import Dataset
 
 FORMATS = {
     ".csv": DatasetFormat.CSV,

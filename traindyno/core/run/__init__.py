@@ -1,0 +1,1 @@
+"""What a run does, as the lab writes it and its container reads it."""
