@@ -30,6 +30,7 @@ def test_each_section_has_its_test() -> None:
         for file in files
     }
     assert len(files) > 30
+    assert [str(module) for module in modules.values() if not module.exists()] == []
     assert [
         section
         for file, module in modules.items()

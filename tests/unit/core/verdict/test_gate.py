@@ -91,7 +91,7 @@ def test_one_trial_or_none_leaves_the_gate_open_with_the_reason(snapshot: Snapsh
     snapshot(gate.figures[0].reason)
 
 
-def test_the_jobs_that_decide_are_fewer_the_farther_the_change_is_from_the_tolerance() -> None:
+def test_fewer_jobs_decide_far_from_the_tolerance() -> None:
     def jobs(difference: float) -> int | None:
         return jobs_to_decide(comparison_of(difference, 0.02**2, 6), 2, 0.03, 0.05)
 
