@@ -9,10 +9,52 @@ from typing import Any
 from traindyno.api.trial_rows import TrialColumns, TrialsInvalid, trials_of
 from traindyno.figures.judge import TrialsFinding, judge_trials
 
-#: A rate by its name: of these, more is better.
-RATE_NAME = re.compile(
-    r"(?i)(^|[^a-z])(per|throughput|rate|speed|mfu|hfu|t?flops?|accuracy|utilization)([^a-z]|$)|/s"
+#: In a name before any "per", these make it a cost, of which less is better: seconds per step.
+COSTS = frozenset(
+    [
+        "ms",
+        "s",
+        "sec",
+        "secs",
+        "second",
+        "seconds",
+        "minute",
+        "minutes",
+        "hour",
+        "hours",
+        "time",
+        "latency",
+        "duration",
+        "usd",
+        "dollar",
+        "dollars",
+        "cost",
+        "price",
+        "energy",
+        "joule",
+        "joules",
+        "memory",
+        "loss",
+        "perplexity",
+        "error",
+    ]
 )
+#: Of these more is better, as of anything else per something: tokens per second.
+RATES = frozenset(
+    [
+        "throughput",
+        "rate",
+        "speed",
+        "mfu",
+        "hfu",
+        "flops",
+        "tflops",
+        "accuracy",
+        "utilization",
+        "utilisation",
+    ]
+)
+PER = "per"
 MOST_TOLERANCE = 0.5
 
 
@@ -22,8 +64,15 @@ class Better(StrEnum):
 
 
 def better_of(value: str) -> Better:
-    """By the name of a column: of ``tokens_per_second`` more is better, of ``seconds`` less."""
-    return Better.GREATER if RATE_NAME.search(value.replace("_", " ")) else Better.LESS
+    """By the name of a column: of ``tokens_per_second`` more is better, of ``seconds``,
+    ``seconds_per_step`` and of every name that says neither, less.
+    """
+    words = re.findall(r"[a-z]+", value.lower().replace("/", f" {PER} "))
+    amount = words[: words.index(PER)] if PER in words else words
+    if COSTS.intersection(amount):
+        return Better.LESS
+    is_rate = PER in words or not RATES.isdisjoint(amount)
+    return Better.GREATER if is_rate else Better.LESS
 
 
 def judge(

@@ -56,12 +56,16 @@ def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> Trial
         raise TrialsInvalid("the table has no row, expected one for each trial")
     _require_columns(rows, columns)
     _refuse_equal_rows(rows)
-    if columns.order is not None:
-        rows = _in_order(rows, columns.order)
     values = [_value(row, number, columns.value) for number, row in enumerate(rows, start=1)]
     unit = _one_unit([unit for _, unit in values], columns.value)
+    places: Sequence[int] = range(len(rows))
+    if columns.order is not None:
+        places = _in_order(rows, columns.order)
     trials: dict[str, list[Trial]] = {}
-    for number, (row, (value, _)) in enumerate(zip(rows, values, strict=True), start=1):
+    for place in places:
+        row = rows[place]
+        number = place + 1
+        value, _ = values[place]
         names = [_text(row, number, name) for name in columns.cell]
         host = None if columns.host is None else _text(row, number, columns.host)
         block = None if columns.block is None else _text(row, number, columns.block)
@@ -101,15 +105,14 @@ def _refuse_equal_rows(rows: Sequence[Mapping[str, Any]]) -> None:
         first[key] = number
 
 
-def _in_order(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str, Any]]:
-    """By numbers where all are, else by their texts, such as of dates."""
+def _in_order(rows: Sequence[Mapping[str, Any]], column: str) -> list[int]:
+    """The places of the rows by numbers where all are, else by their texts, such as of dates."""
     keys = [_text(row, number, column) for number, row in enumerate(rows, start=1)]
     try:
         numbers: list[Any] = [float(key) for key in keys]
     except ValueError:
         numbers = list(keys)
-    order = sorted(range(len(rows)), key=numbers.__getitem__)
-    return [rows[index] for index in order]
+    return sorted(range(len(rows)), key=numbers.__getitem__)
 
 
 def _value(row: Mapping[str, Any], number: int, column: str) -> tuple[float, str | None]:

@@ -14,6 +14,7 @@ from tests.simulations.recorded_noise import FOLDER as NOISE
 from tests.simulations.recorded_noise import read_recording
 from tests.unit.step_log_samples import file_name, log_lines
 from traindyno import TrialsInvalid, finding_text, judge
+from traindyno.api.judging import better_of
 from traindyno.bundle import REPO_ROOT
 from traindyno.cli.main import commands
 from traindyno.core.statistics.selection import Relation
@@ -62,6 +63,21 @@ def test_a_rate_is_the_inverse_of_a_time() -> None:
 
 def test_better_overrides_the_name() -> None:
     assert of(rows_of(a=100.0, b=120.0), better="greater").best.cell == "b"
+
+
+@pytest.mark.parametrize(
+    ("names", "better"),
+    [
+        ("seconds minutes latency_ms seconds_per_step time_per_epoch ms_per_token s/it", "less"),
+        ("usd_per_run cost_per_1M_tokens joules_per_sample error_rate target_epoch", "less"),
+        ("tokens_per_second samples/s it/s tokens_per_sec_per_gpu tokens_per_usd", "greater"),
+        ("throughput median_throughput mfu val_accuracy", "greater"),
+    ],
+)
+def test_the_name_of_the_value_says_which_direction_is_better(names: str, better: str) -> None:
+    assert {name: better_of(name).value for name in names.split()} == dict.fromkeys(
+        names.split(), better
+    )
 
 
 def test_blocks_remove_what_trials_of_a_day_share() -> None:
@@ -171,6 +187,13 @@ def test_a_value_that_is_no_number_is_named_with_its_row(value: Any, message: st
     rows[1]["seconds"] = value
     with pytest.raises(TrialsInvalid, match=message):
         of(rows)
+
+
+def test_a_row_keeps_its_number_when_an_order_is_named() -> None:
+    rows = [{**row, "at": 10 - place} for place, row in enumerate(rows_of(a=1.0, b=2.0))]
+    rows[1]["seconds"] = math.nan
+    with pytest.raises(TrialsInvalid, match="row 2"):
+        of(rows, order="at")
 
 
 def test_units_that_differ_are_refused_and_one_unit_is_shown() -> None:
@@ -289,6 +312,9 @@ def test_step_logs_of_a_workstation_are_judged_without_a_suite(tmp_path: Path) -
     assert status == 0, output
     assert output.startswith("Use compiled: its value is the highest.")
     assert "samples_per_second, greater is better" in output
+    status, output, _ = run(str(tmp_path), "--value", "seconds_per_step")
+    assert status == 0, output
+    assert output.startswith("Use compiled: its value is the lowest.")
 
 
 def test_a_folder_without_step_logs_is_refused_with_the_layout(tmp_path: Path) -> None:
