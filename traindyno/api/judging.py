@@ -12,46 +12,16 @@ from traindyno.figures.judge import TrialsFinding, judge_trials
 #: In a name before any "per", these make it a cost, of which less is better: seconds per step.
 COSTS = frozenset(
     [
-        "ms",
-        "s",
-        "sec",
-        "secs",
-        "second",
-        "seconds",
-        "minute",
-        "minutes",
-        "hour",
-        "hours",
-        "time",
-        "latency",
-        "duration",
-        "usd",
-        "dollar",
-        "dollars",
-        "cost",
-        "price",
-        "energy",
-        "joule",
-        "joules",
-        "memory",
-        "loss",
-        "perplexity",
-        "error",
+        *("ms", "s", "sec", "secs", "second", "seconds", "minute", "minutes", "hour", "hours"),
+        *("time", "latency", "duration", "usd", "dollar", "dollars", "cost", "price"),
+        *("energy", "joule", "joules", "memory", "loss", "perplexity", "error"),
     ]
 )
 #: Of these more is better, as of anything else per something: tokens per second.
 RATES = frozenset(
     [
-        "throughput",
-        "rate",
-        "speed",
-        "mfu",
-        "hfu",
-        "flops",
-        "tflops",
-        "accuracy",
-        "utilization",
-        "utilisation",
+        *("throughput", "rate", "speed", "mfu", "hfu", "flops", "tflops"),
+        *("accuracy", "utilization", "utilisation"),
     ]
 )
 PER = "per"
@@ -95,7 +65,7 @@ def judge(
     Args:
         rows: a data frame (pandas, polars, pyarrow), or a list of dicts; a row for each trial.
         value: the column with what was measured, above 0, in any one unit: seconds, tokens per
-            second, USD.
+            second, USD. Whole numbers, such as of epochs, are known to half a step.
         cell: the column that names the configuration, or several that name it together.
         block: the column of what trials of different cells share, such as a day or a node's
             reservation; what blocks have in common is removed.
@@ -135,6 +105,7 @@ def judge_table(
         table.trials,
         is_rate=is_rate,
         is_ordered=columns.order is not None,
+        resolution=table.resolution,
         tolerance=tolerance,
     )
     return replace(finding, unit=table.unit)

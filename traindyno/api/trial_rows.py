@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from traindyno.core.documents.problems import close_to, refusal, shown
@@ -44,10 +45,13 @@ class TrialColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTable:
-    """Trials by cell, in the order in which they ran or stand. ``unit``: of the values' texts."""
+    """Trials by cell, in the order in which they ran or stand. ``unit``: of the values' texts.
+    ``resolution``: the last decimal that any value has, such as 0.01.
+    """
 
     trials: Mapping[str, tuple[Trial, ...]]
     unit: str | None
+    resolution: float
 
 
 def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> TrialTable:
@@ -57,7 +61,7 @@ def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> Trial
     _require_columns(rows, columns)
     _refuse_equal_rows(rows)
     values = [_value(row, number, columns.value) for number, row in enumerate(rows, start=1)]
-    unit = _one_unit([unit for _, unit in values], columns.value)
+    unit = _one_unit([value.unit for value in values], columns.value)
     places: Sequence[int] = range(len(rows))
     if columns.order is not None:
         places = _in_order(rows, columns.order)
@@ -65,16 +69,21 @@ def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> Trial
     for place in places:
         row = rows[place]
         number = place + 1
-        value, _ = values[place]
         names = [_text(row, number, name) for name in columns.cell]
         host = None if columns.host is None else _text(row, number, columns.host)
         block = None if columns.block is None else _text(row, number, columns.block)
         trial = Trial(
-            value=value, hosts=None if host is None else frozenset(host.split()), block=block
+            value=values[place].number,
+            hosts=None if host is None else frozenset(host.split()),
+            block=block,
         )
         trials.setdefault(JOINT.join(names), []).append(trial)
     _require_scatter(trials, columns)
-    return TrialTable(trials={cell: tuple(own) for cell, own in trials.items()}, unit=unit)
+    return TrialTable(
+        trials={cell: tuple(own) for cell, own in trials.items()},
+        unit=unit,
+        resolution=10.0 ** -max(value.decimals for value in values),
+    )
 
 
 def _require_columns(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> None:
@@ -115,8 +124,16 @@ def _in_order(rows: Sequence[Mapping[str, Any]], column: str) -> list[int]:
     return sorted(range(len(rows)), key=numbers.__getitem__)
 
 
-def _value(row: Mapping[str, Any], number: int, column: str) -> tuple[float, str | None]:
-    """The value above 0 and the unit of its text, if it has one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Value:
+    """A number above 0, how many decimals it is written with, and the unit of its text."""
+
+    number: float
+    decimals: int
+    unit: str | None
+
+
+def _value(row: Mapping[str, Any], number: int, column: str) -> _Value:
     found = row.get(column)
     expected = "a number above 0"
     where = f"row {number}, column {shown(column)}"
@@ -138,7 +155,13 @@ def _value(row: Mapping[str, Any], number: int, column: str) -> tuple[float, str
         raise TrialsInvalid(
             f"{where}: got {shown(found)}, expected {expected}: values are compared as ratios"
         )
-    return parsed, unit
+    written = Decimal(value) if isinstance(value, str) else Decimal(repr(parsed)).normalize()
+    exponent = written.as_tuple().exponent
+    return _Value(
+        number=parsed,
+        decimals=max(0, -exponent) if isinstance(exponent, int) else 0,
+        unit=unit,
+    )
 
 
 def _one_unit(units: Sequence[str | None], column: str) -> str | None:

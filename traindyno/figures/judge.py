@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import fmean
 
 from traindyno.core.statistics.autocorrelation import serial_correlation, variance_inflation
 from traindyno.core.statistics.blocks import NO_POOL, Pool, residuals
@@ -12,6 +13,7 @@ from traindyno.core.statistics.estimates import (
     Comparison,
     Estimate,
     Interval,
+    comparison_of,
     estimate_of_mean,
 )
 from traindyno.core.statistics.hosts import (
@@ -84,6 +86,8 @@ class _Model:
     means: Mapping[str, float]
     hosts: HostSpread
     correlation: float
+    #: Of the logarithm of each mean: values in whole steps hide a scatter of half a step.
+    least_variances: Mapping[str, float]
 
     def inflation(self, cell: str) -> float:
         if not self.correlation:
@@ -98,7 +102,14 @@ class _Model:
             spreads=(self.hosts, self.hosts),
             inflation=(self.inflation(first), self.inflation(second)),
         )
-        return comparison.at(self.means[first] - self.means[second]).with_interval()
+        difference = self.means[first] - self.means[second]
+        error = comparison.standard_error
+        degrees = comparison.degrees_of_freedom
+        least = self.least_variances[first] + self.least_variances[second]
+        if error is None or degrees is None or error**2 >= least:
+            return comparison.at(difference).with_interval()
+        coarse = comparison_of(difference, least, degrees)
+        return replace(coarse, host_variance=comparison.host_variance).with_interval()
 
     def compare_all(self, best: str, others: Sequence[str]) -> dict[str, Comparison]:
         """By cell, the best one ÷ it."""
@@ -111,6 +122,7 @@ def judge_trials(
     *,
     is_rate: bool = False,
     is_ordered: bool = False,
+    resolution: float = 0.0,
     tolerance: float = 0.02,
     significance: float = SIGNIFICANCE,
     hosts: HostSpread = STATED_PRIOR,
@@ -122,6 +134,7 @@ def judge_trials(
         is_rate: more is better, such as of samples per second; otherwise less is.
         is_ordered: a cell's trials are in the order in which they ran, so that the correlation of
             successive ones counts.
+        resolution: the step in which values are written, such as 1 of whole epochs.
         tolerance: a cell that is worse by no more than this share is as good.
         significance: of all that is said together.
         hosts: how far hosts differ, where cells ran on one set of hosts each.
@@ -129,7 +142,8 @@ def judge_trials(
     known = {cell: [_as_cost(trial, is_rate) for trial in own] for cell, own in trials.items()}
     means = dict(zip(known, cell_means(list(known.values())), strict=True))
     correlation = serial_correlation(residuals([blocks_of(own) for own in known.values()]))
-    model = _Model(known, means, hosts, correlation if is_ordered else 0.0)
+    least = {cell: _least_variance(own, resolution) for cell, own in trials.items()}
+    model = _Model(known, means, hosts, correlation if is_ordered else 0.0, least)
     best, *others = sorted(known, key=means.__getitem__)
     comparisons = model.compare_all(best, others)
     independent = replace(model, correlation=0.0)
@@ -164,6 +178,11 @@ def _as_cost(trial: Trial, is_rate: bool) -> Trial:
     return replace(trial, value=1 / trial.value) if is_rate else trial
 
 
+def _least_variance(trials: Sequence[Trial], resolution: float) -> float:
+    mean = fmean([trial.value for trial in trials])
+    return (resolution / mean) ** 2 / 4 / len(trials)
+
+
 def _claim(relations: Sequence[Relation]) -> TrialsClaim:
     if Relation.UNKNOWN in relations:
         return TrialsClaim.TOO_FEW_TRIALS
@@ -175,7 +194,9 @@ def _claim(relations: Sequence[Relation]) -> TrialsClaim:
 
 def _estimate(model: _Model, cell: str, is_rate: bool, tails: tuple[float, float]) -> Estimate:
     own = model.trials[cell]
-    mean = replace(mean_over_hosts(own, model.hosts, model.inflation(cell)), mean=model.means[cell])
+    mean = mean_over_hosts(own, model.hosts, model.inflation(cell))
+    variance = None if mean.variance is None else max(mean.variance, model.least_variances[cell])
+    mean = replace(mean, mean=model.means[cell], variance=variance)
     estimate = estimate_of_mean(mean, [trial.value for trial in own], tails=tails)
     if not is_rate:
         return estimate

@@ -61,6 +61,26 @@ def test_a_rate_is_the_inverse_of_a_time() -> None:
     assert by_rate.best.estimate.mean == pytest.approx(1000 / by_time.best.estimate.mean)
 
 
+@pytest.mark.parametrize(
+    ("slower", "is_text", "claim"),
+    [
+        (11, False, TrialsClaim.UNDECIDED),
+        (20, False, TrialsClaim.BEST),
+        (11, True, TrialsClaim.BEST),
+    ],
+)
+def test_equal_whole_numbers_are_known_to_half_a_step(
+    slower: int, is_text: bool, claim: TrialsClaim
+) -> None:
+    """Texts with two decimals are known to half a hundredth."""
+    rows = [
+        {"config": cell, "trial": trial, "epochs": f"{epochs:.2f}" if is_text else epochs}
+        for cell, epochs in (("a", 10), ("b", slower))
+        for trial in range(2)
+    ]
+    assert of(rows, value="epochs", tolerance=0.0).claim is claim
+
+
 def test_better_overrides_the_name() -> None:
     assert of(rows_of(a=100.0, b=120.0), better="greater").best.cell == "b"
 
