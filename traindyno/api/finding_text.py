@@ -1,5 +1,6 @@
 """A finding in sentences and as a table, for a terminal, a page or a notebook."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from traindyno.api.trial_rows import TrialColumns
@@ -26,6 +27,7 @@ RELATIONS = {
     Relation.UNKNOWN: "one trial",
 }
 LITTLE_CORRELATED = 0.1
+MONEY = "usd|cost|price|dollar"
 
 
 def finding_text(finding: TrialsFinding) -> str:
@@ -134,6 +136,8 @@ def _estimate(cell: JudgedCell, unit: str | None) -> str:
 
 def unknown_lines(columns: TrialColumns) -> Iterator[str]:
     """What the table does not have, and what follows from it."""
+    if not re.search(MONEY, columns.value.lower()):
+        yield f"Prices are unknown: the best cell by {columns.value} may not be the cheapest."
     if columns.host is None:
         yield (
             "Hosts are unknown: if all trials of a cell ran on one machine, its part of the "

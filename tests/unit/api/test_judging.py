@@ -389,3 +389,12 @@ def test_markdown_is_a_table_with_what_is_unknown() -> None:
     output = run(str(path), *options)[1]
     assert "| cell | trials | mean | against the best | finding |" in output
     assert "- Hosts are unknown" in output
+    assert "- Prices are unknown: the best cell by target_epoch may not be the cheapest." in output
+
+
+def test_only_a_table_of_costs_knows_prices(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    path.write_text("\n".join(json.dumps({**row, "usd": 1}) for row in rows_of(a=1.0, b=2.0)))
+    for value, is_unknown in (("seconds", True), ("usd", False)):
+        output = run(str(path), "--value", value, "--cell", "config")[1]
+        assert ("Prices are unknown" in output) == is_unknown

@@ -166,6 +166,8 @@ def gate_lines(gate: Gate | None) -> Iterator[str]:
             yield f"Open: the trials can't tell whether a change exceeds {tolerance}."
     for figure in gate.of(GateFinding.OPEN):
         yield _open_text(figure)
+    if gate.dropped:
+        yield f"Not judged, as the baseline ran them once: {'; '.join(gate.dropped)}."
 
 
 def _list(figures: Sequence[GatedFigure], tolerance: str) -> str:

@@ -11,6 +11,7 @@ from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
 from traindyno.core.statistics.estimates import Comparison
 from traindyno.core.statistics.selection import POWER
+from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.comparison import CellChange, ExecutionComparison
 
 # Beyond so many jobs of each execution, none are proposed.
@@ -47,16 +48,21 @@ class GatedFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
+    """``dropped``: labels of cells that a race of the baseline ran once, beside others that it ran
+    again; nothing holds them to a figure.
+    """
+
     tolerance: float
     finding: GateFinding
     figures: tuple[GatedFigure, ...]
+    dropped: tuple[str, ...] = ()
 
     def of(self, finding: GateFinding) -> list[GatedFigure]:
         return [figure for figure in self.figures if figure.finding is finding]
 
 
 def check_gate(compared: ExecutionComparison, tolerance: float) -> Gate:
-    """The gate over all cells that both executions have.
+    """The gate over the cells that both executions have, without those that the baseline dropped.
 
     A figure is worse at a one-sided 5 %, shared among all figures (Bonferroni), so that a change
     without effect fails in at most 5 of 100; it holds at an own 5 %, since every figure has to.
@@ -65,9 +71,12 @@ def check_gate(compared: ExecutionComparison, tolerance: float) -> Gate:
         compared: the baseline first.
         tolerance: the share by which time and cost may rise, such as 0.03.
     """
+    is_race = any(cell.first.trials > 1 for cell in compared.cells)
+    dropped = [cell.label for cell in compared.cells if is_race and _is_dropped(cell.first)]
+    judged = [cell for cell in compared.cells if cell.label not in dropped]
     pairs = [
         (cell, worse, comparison)
-        for cell in compared.cells
+        for cell in judged
         for worse, comparison in _figures_of(cell).items()
     ]
     figures = tuple(
@@ -80,7 +89,17 @@ def check_gate(compared: ExecutionComparison, tolerance: float) -> Gate:
         finding = GateFinding.WORSE
     elif GateFinding.OPEN in findings:
         finding = GateFinding.OPEN
-    return Gate(tolerance=tolerance, finding=finding, figures=figures)
+    return Gate(
+        tolerance=tolerance,
+        finding=finding,
+        figures=figures,
+        dropped=tuple(dropped),
+    )
+
+
+def _is_dropped(row: CellRow) -> bool:
+    """Measured once, or ended because it could not win."""
+    return row.trials == 1 or (row.trials == 0 and row.outpaced > 0)
 
 
 def _figures_of(cell: CellChange) -> Mapping[str, Comparison | None]:

@@ -91,6 +91,25 @@ def test_one_trial_or_none_leaves_the_gate_open_with_the_reason(snapshot: Snapsh
     snapshot(gate.figures[0].reason)
 
 
+def test_a_cell_that_the_baselines_race_dropped_is_not_judged() -> None:
+    """A cell that only the later race dropped may have become slower: the gate stays open."""
+    race = record("old", STEADY, (3.0,))
+    passed = check_gate(compare_executions(race, record("new", STEADY, (9.0,))), 0.1)
+    assert (passed.finding, passed.dropped) == (GateFinding.HOLDS, ("fsdp",))
+    still_open = check_gate(
+        compare_executions(record("old", STEADY, STEADY), record("new", STEADY, (3.0,))), 0.1
+    )
+    assert (still_open.finding, still_open.dropped) == (GateFinding.OPEN, ())
+
+
+def test_a_cell_that_the_baselines_race_outpaced_is_not_judged() -> None:
+    old = record("old", STEADY, ())
+    ended = failed_result(old.cells[1], 1, Outcome.OUTPACED)
+    race = replace(old, results=(*old.results, ended))
+    gate = check_gate(compare_executions(race, record("new", STEADY, (3.0,))), 0.1)
+    assert (gate.finding, gate.dropped) == (GateFinding.HOLDS, ("fsdp",))
+
+
 def test_fewer_jobs_decide_far_from_the_tolerance() -> None:
     def jobs(difference: float) -> int | None:
         return jobs_to_decide(comparison_of(difference, 0.02**2, 6), 2, 0.03, 0.05)

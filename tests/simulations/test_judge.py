@@ -1,0 +1,70 @@
+"""``traindyno.judge`` on recorded noise: equal cells are seldom told apart, and a lead is found.
+
+The runs of a recording are drawn, or a stretch of successive ones is played to the cells in random
+order.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+from statistics import fmean
+
+import pytest
+
+from tests.simulations.decisions import Share, share_of
+from tests.simulations.recorded_noise import FOLDER, read_recording
+from tests.simulations.repetitions import repetitions
+from traindyno import judge
+from traindyno.figures.judge import TrialsClaim, TrialsFinding
+
+TABLES = 100
+MOST_FALSE = 0.05
+LEAST_FOUND = {"quiet": 0.95, "loaded": 0.6}
+
+
+@cache
+def mean_steps(name: str) -> Sequence[float]:
+    return [fmean(run) for run in read_recording(FOLDER / f"{name}.json").runs]
+
+
+def stretch(source: Random, runs: Sequence[float], count: int) -> list[float]:
+    first = source.randrange(len(runs))
+    return [runs[(first + place) % len(runs)] for place in range(count)]
+
+
+def finding_of(
+    source: Random, name: str, trials: int, lead: float, is_drawn: bool
+) -> TrialsFinding:
+    count = 2 * trials
+    runs = mean_steps(name)
+    noise = source.choices(runs, k=count) if is_drawn else stretch(source, runs, count)
+    factors = {"a": 1.0, "b": lead}
+    cells = source.sample([*factors] * trials, count)
+    rows = [
+        {"config": cell, "place": place, "seconds": factors[cell] * run}
+        for place, (cell, run) in enumerate(zip(cells, noise, strict=True))
+    ]
+    return judge(rows, value="seconds", cell="config", order="place")
+
+
+def told_apart(name: str, trials: int, lead: float, is_drawn: bool) -> Share:
+    key = f"judge {name} {trials} {lead} {is_drawn}"
+    return share_of(
+        finding.claim is TrialsClaim.BEST and (lead == 1 or finding.best.cell == "a")
+        for source in repetitions(TABLES, key)
+        for finding in [finding_of(source, name, trials, lead, is_drawn)]
+    )
+
+
+@pytest.mark.parametrize("is_drawn", [True, False], ids=["drawn", "in random order"])
+@pytest.mark.parametrize("trials", [3, 5, 10])
+@pytest.mark.parametrize("name", LEAST_FOUND)
+def test_equal_cells_are_seldom_told_apart(name: str, trials: int, is_drawn: bool) -> None:
+    false = told_apart(name, trials, 1.0, is_drawn)
+    assert false.share <= MOST_FALSE + false.error(MOST_FALSE), false
+
+
+@pytest.mark.parametrize("name", LEAST_FOUND)
+def test_a_cell_that_takes_twice_as_long_is_found(name: str) -> None:
+    found = told_apart(name, 5, 2.0, is_drawn=False)
+    assert found.share >= LEAST_FOUND[name], found
