@@ -1,17 +1,17 @@
 """A finding in sentences and as a table, for a terminal, a page or a notebook."""
 
-import re
 from collections.abc import Iterator, Sequence
 
+from traindyno.api.judging import is_money
 from traindyno.api.trial_rows import TrialColumns
 from traindyno.core.costs.quantity_text import (
+    change_interval_text,
     change_text,
     counted,
     estimate_text,
     joined,
     number_text,
-    range_text,
-    share_text,
+    tolerance_text,
 )
 from traindyno.core.statistics.selection import Relation
 from traindyno.figures.judge import JudgedCell, TrialsClaim, TrialsFinding
@@ -27,7 +27,6 @@ RELATIONS = {
     Relation.UNKNOWN: "one trial",
 }
 LITTLE_CORRELATED = 0.1
-MONEY = "usd|cost|price|dollar"
 
 
 def finding_text(finding: TrialsFinding) -> str:
@@ -55,7 +54,7 @@ def finding_lines(finding: TrialsFinding) -> Iterator[str]:
 def _headline(finding: TrialsFinding) -> str:
     best = finding.best.cell
     extreme = "highest" if finding.is_rate else "lowest"
-    tolerance = _share(finding.tolerance)
+    tolerance = tolerance_text(finding.tolerance)
     match finding.claim:
         case TrialsClaim.BEST:
             nearest = finding.cells[1]
@@ -92,8 +91,7 @@ def _change(cell: JudgedCell) -> str:
     interval = cell.change_interval
     if interval is None:
         return change_text(cell.change)
-    ends = range_text(change_text(interval.low).removesuffix(" %"), change_text(interval.high))
-    return f"{change_text(cell.change)} ({ends})"
+    return change_interval_text(cell.change, interval.low, interval.high)
 
 
 def _to_decide(finding: TrialsFinding) -> Iterator[str]:
@@ -136,7 +134,7 @@ def _estimate(cell: JudgedCell, unit: str | None) -> str:
 
 def unknown_lines(columns: TrialColumns) -> Iterator[str]:
     """What the table does not have, and what follows from it."""
-    if not re.search(MONEY, columns.value.lower()):
+    if not is_money(columns.value):
         yield f"Prices are unknown: the best cell by {columns.value} may not be the cheapest."
     if columns.host is None:
         yield (
@@ -150,15 +148,3 @@ def unknown_lines(columns: TrialColumns) -> Iterator[str]:
         )
     if columns.block is None:
         yield "No blocks are named: what trials of one day or node share is taken for noise."
-
-
-def markdown(finding: TrialsFinding, columns: TrialColumns) -> str:
-    rows = [HEADING, ("---",) * len(HEADING), *finding_rows(finding)]
-    escaped = [[text.replace("|", "\\|") for text in row] for row in rows]
-    table = [f"| {' | '.join(row)} |" for row in escaped]
-    notes = [f"- {line}" for line in unknown_lines(columns)]
-    return "\n".join([*finding_lines(finding), "", *table, "", *notes, ""])
-
-
-def _share(share: float) -> str:
-    return share_text(share, digits=1).replace(".0 %", " %")

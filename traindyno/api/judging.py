@@ -9,14 +9,13 @@ from typing import Any
 from traindyno.api.trial_rows import TrialColumns, TrialsInvalid, trials_of
 from traindyno.figures.judge import TrialsFinding, judge_trials
 
+MONEY = frozenset(["usd", "dollar", "dollars", "cost", "costs", "price"])
 #: In a name before any "per", these make it a cost, of which less is better: seconds per step.
-COSTS = frozenset(
-    [
-        *("ms", "s", "sec", "secs", "second", "seconds", "minute", "minutes", "hour", "hours"),
-        *("time", "latency", "duration", "usd", "dollar", "dollars", "cost", "price"),
-        *("energy", "joule", "joules", "memory", "loss", "perplexity", "error"),
-    ]
-)
+COSTS = MONEY | {
+    *("ms", "s", "sec", "secs", "second", "seconds", "minute", "minutes", "hour", "hours"),
+    *("time", "latency", "duration", "energy", "joule", "joules", "memory"),
+    *("loss", "perplexity", "error"),
+}
 #: Of these more is better, as of anything else per something: tokens per second.
 RATES = frozenset(
     [
@@ -37,12 +36,26 @@ def better_of(value: str) -> Better:
     """By the name of a column: of ``tokens_per_second`` more is better, of ``seconds``,
     ``seconds_per_step`` and of every name that says neither, less.
     """
-    words = re.findall(r"[a-z]+", value.lower().replace("/", f" {PER} "))
-    amount = words[: words.index(PER)] if PER in words else words
+    amount = _amount(value)
     if COSTS.intersection(amount):
         return Better.LESS
-    is_rate = PER in words or not RATES.isdisjoint(amount)
+    is_rate = len(amount) < len(_words(value)) or not RATES.isdisjoint(amount)
     return Better.GREATER if is_rate else Better.LESS
+
+
+def is_money(value: str) -> bool:
+    """By the name of a column."""
+    return not MONEY.isdisjoint(_amount(value))
+
+
+def _words(value: str) -> list[str]:
+    return re.findall(r"[a-z]+", value.lower().replace("/", f" {PER} "))
+
+
+def _amount(value: str) -> list[str]:
+    """The words before "per"."""
+    words = _words(value)
+    return words[: words.index(PER)] if PER in words else words
 
 
 def judge(

@@ -7,6 +7,7 @@ terminal would obey is shown as an escape.
 import json
 import os
 import sys
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Literal
@@ -23,6 +24,12 @@ WIDTH_WITHOUT_TERMINAL = 160
 class OutputFormat(StrEnum):
     TABLE = "table"
     JSON = "json"
+
+
+class TextFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
 
 
 class Terminal(Console):
@@ -57,6 +64,13 @@ def titled_table(title: str, *columns: str) -> Table:
             heading.removesuffix("~"), justify="right" if is_number else "left", overflow=overflow
         )
     return table
+
+
+def markdown_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Its lines."""
+    table = [heading, ["---"] * len(heading), *rows]
+    escaped = [[text.replace("|", "\\|").replace("\n", " ") for text in row] for row in table]
+    return [f"| {' | '.join(row)} |" for row in escaped]
 
 
 STANDARD_OUTPUT = Terminal(

@@ -6,14 +6,13 @@ from enum import StrEnum
 from statistics import fmean
 
 from traindyno.core.statistics.autocorrelation import serial_correlation, variance_inflation
-from traindyno.core.statistics.blocks import NO_POOL, Pool, residuals
+from traindyno.core.statistics.blocks import Pool, residuals
 from traindyno.core.statistics.cell_means import cell_means
 from traindyno.core.statistics.distributions import SIGNIFICANCE
 from traindyno.core.statistics.estimates import (
     Comparison,
     Estimate,
     Interval,
-    comparison_of,
     estimate_of_mean,
 )
 from traindyno.core.statistics.hosts import (
@@ -102,18 +101,13 @@ class _Model:
             spreads=(self.hosts, self.hosts),
             inflation=(self.inflation(first), self.inflation(second)),
         )
-        difference = self.means[first] - self.means[second]
-        error = comparison.standard_error
-        degrees = comparison.degrees_of_freedom
         least = self.least_variances[first] + self.least_variances[second]
-        if error is None or degrees is None or error**2 >= least:
-            return comparison.at(difference).with_interval()
-        coarse = comparison_of(difference, least, degrees)
-        return replace(coarse, host_variance=comparison.host_variance).with_interval()
+        difference = self.means[first] - self.means[second]
+        return comparison.at(difference).known_to(least, None).with_interval()
 
     def compare_all(self, best: str, others: Sequence[str]) -> dict[str, Comparison]:
         """By cell, the best one ÷ it."""
-        pool = pool_of([self.trials[cell] for cell in (best, *others)]) if others else NO_POOL
+        pool = pool_of([self.trials[cell] for cell in (best, *others)])
         return {other: self.compare(best, other, pool) for other in others}
 
 
@@ -194,9 +188,8 @@ def _claim(relations: Sequence[Relation]) -> TrialsClaim:
 
 def _estimate(model: _Model, cell: str, is_rate: bool, tails: tuple[float, float]) -> Estimate:
     own = model.trials[cell]
-    mean = mean_over_hosts(own, model.hosts, model.inflation(cell))
-    variance = None if mean.variance is None else max(mean.variance, model.least_variances[cell])
-    mean = replace(mean, mean=model.means[cell], variance=variance)
+    found = mean_over_hosts(own, model.hosts, model.inflation(cell))
+    mean = replace(found, mean=model.means[cell]).known_to(model.least_variances[cell], None)
     estimate = estimate_of_mean(mean, [trial.value for trial in own], tails=tails)
     if not is_rate:
         return estimate

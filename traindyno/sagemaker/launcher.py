@@ -4,12 +4,10 @@ launcher.
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Any
 
-from traindyno.core.documents.plain import plain_values
-from traindyno.core.documents.stored import from_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.devices import AcceleratorKind
 from traindyno.core.instances.instance_types import (
@@ -132,7 +130,10 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
 
 
 def _measurement_of(run: Run, suite: Suite) -> RunMeasurement:
-    measurement = from_document(plain_values(suite.job_measurement), RunMeasurement)
+    asked = suite.job_measurement
+    measurement = RunMeasurement(
+        **{each.name: getattr(asked, each.name) for each in fields(RunMeasurement)}
+    )
     if run.confirming_steps is None:
         return measurement
     return replace(measurement, max_steps=run.confirming_steps, stop_when=None, least_seconds=None)

@@ -3,8 +3,7 @@ change.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +13,8 @@ from traindyno.cli.output import (
     SIMULATED,
     STANDARD_OUTPUT,
     Terminal,
+    TextFormat,
+    markdown_table,
     print_json,
     print_text,
     tell,
@@ -21,13 +22,13 @@ from traindyno.cli.output import (
 )
 from traindyno.core.costs.quantity_text import (
     UNKNOWN,
+    change_interval_text,
     change_text,
     counted,
     estimate_text,
     joined,
     number_text,
-    range_text,
-    share_text,
+    tolerance_text,
     usd_text,
 )
 from traindyno.core.documents.stored import to_document
@@ -51,12 +52,6 @@ COLUMNS = ("cell", "samples/s", "change", "cost", "change", "finding")
 EXPLANATION = "± and brackets: 95 % intervals; change: the second ÷ the first"
 
 
-class ComparisonFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
 @with_options_of(LabChoice)
 def compare(
     choice: LabChoice,
@@ -78,9 +73,9 @@ def compare(
         ),
     ] = None,
     output: Annotated[
-        ComparisonFormat,
+        TextFormat,
         typer.Option("--format", help="A table to read, one JSON document, or Markdown."),
-    ] = ComparisonFormat.TABLE,
+    ] = TextFormat.TABLE,
 ) -> None:
     """Compare the cells that two executions share, and list other differences.
 
@@ -95,15 +90,16 @@ def compare(
             *(load_record(target.results, execution) for execution in (first, second))
         )
     except NotComparable as error:
-        leave_unlike(error)
+        tell(str(error))
+        raise typer.Exit(OPEN) from None
     gate = None if tolerance is None else check_gate(compared, float(tolerance))
     match output:
-        case ComparisonFormat.JSON:
+        case TextFormat.JSON:
             document: Any = to_document(compared)
             print_json(document if gate is None else {**document, "gate": to_document(gate)})
-        case ComparisonFormat.MARKDOWN:
+        case TextFormat.MARKDOWN:
             print_text(markdown(compared, gate))
-        case ComparisonFormat.TABLE:
+        case TextFormat.TABLE:
             print_comparison(STANDARD_OUTPUT, compared)
             for line in gate_lines(gate):
                 STANDARD_OUTPUT.print(line)
@@ -111,17 +107,11 @@ def compare(
         raise typer.Exit(STATUS[gate.finding])
 
 
-def leave_unlike(error: NotComparable) -> NoReturn:
-    tell(str(error))
-    raise typer.Exit(OPEN) from None
-
-
 def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
     if compared.is_simulated:
         console.print(SIMULATED)
-    table = titled_table(
-        _title(compared), "cell~", *(f">{name}" for name in COLUMNS[1:5]), "finding"
-    )
+    figures = [f">{name}" for name in COLUMNS[1:-1]]
+    table = titled_table(_title(compared), "cell~", *figures, COLUMNS[-1])
     for cell in compared.cells:
         table.add_row(*_row(cell))
     console.print(table)
@@ -140,23 +130,19 @@ def markdown(compared: ExecutionComparison, gate: Gate | None) -> str:
     """For a comment on a pull request, or a job's summary."""
     lines = [f"**{_title(compared)}**", "", *gate_lines(gate)]
     lines += [""] * (gate is not None)
-    lines += _markdown_table(COLUMNS, [_row(cell) for cell in compared.cells])
+    lines += markdown_table(COLUMNS, [_row(cell) for cell in compared.cells])
     for title, differences in _differences(compared):
-        rows = [[each.name, each.first, each.second] for each in differences]
-        lines += ["", *_markdown_table([title, compared.first_id, compared.second_id], rows)]
+        rows = [
+            [difference.name, difference.first, difference.second] for difference in differences
+        ]
+        lines += ["", *markdown_table([title, compared.first_id, compared.second_id], rows)]
     return "\n".join([*lines, "", *(f"- {line}" for line in _notes(compared)), ""])
-
-
-def _markdown_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    table = [heading, ["---"] * len(heading), *rows]
-    escaped = [[text.replace("|", "\\|").replace("\n", " ") for text in row] for row in table]
-    return [f"| {' | '.join(row)} |" for row in escaped]
 
 
 def gate_lines(gate: Gate | None) -> Iterator[str]:
     if gate is None:
         return
-    tolerance = share_text(gate.tolerance, digits=1).replace(".0 %", " %")
+    tolerance = tolerance_text(gate.tolerance)
     match gate.finding:
         case GateFinding.HOLDS:
             yield f"Passed: no cell is slower or dearer by more than {tolerance}."
@@ -243,7 +229,5 @@ def _change(found: Comparison | None) -> str:
         return UNKNOWN
     if found.interval is None:
         return f"{change_text(found.ratio)} (one trial)"
-    reach = range_text(
-        change_text(found.interval.low).removesuffix(" %"), change_text(found.interval.high)
-    )
-    return f"{change_text(found.ratio)} ({reach})"
+    interval = found.interval
+    return change_interval_text(found.ratio, interval.low, interval.high)

@@ -1,7 +1,6 @@
 """`traindyno judge`: a finding from a table of trials that ran anywhere."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,21 +10,22 @@ from traindyno.api.finding_text import (
     HEADING,
     finding_lines,
     finding_rows,
-    markdown,
     unknown_lines,
 )
-from traindyno.api.judging import Better, better_of, judge_table
+from traindyno.api.judging import Better, judge_table
 from traindyno.api.trial_files import Row, log_columns, read_rows
 from traindyno.api.trial_rows import TrialColumns, TrialsInvalid
 from traindyno.cli.option_values import share
-from traindyno.cli.output import STANDARD_OUTPUT, print_json, print_text, titled_table
+from traindyno.cli.output import (
+    STANDARD_OUTPUT,
+    TextFormat,
+    markdown_table,
+    print_json,
+    print_text,
+    titled_table,
+)
 from traindyno.core.documents.stored import to_document
-
-
-class FindingFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    MARKDOWN = "markdown"
+from traindyno.figures.judge import TrialsFinding
 
 
 def judge(
@@ -65,9 +65,9 @@ def judge(
         ),
     ] = "2 %",
     output: Annotated[
-        FindingFormat,
+        TextFormat,
         typer.Option("--format", help="A table to read, one JSON document, or Markdown."),
-    ] = FindingFormat.TABLE,
+    ] = TextFormat.TABLE,
 ) -> None:
     """Say which cell is best, and how sure that is, from trials that ran anywhere.
 
@@ -77,25 +77,32 @@ def judge(
     columns = _columns(trials, rows, value, cell or [], block, host, order)
     finding = judge_table(rows, columns, better=better, tolerance=float(tolerance))
     match output:
-        case FindingFormat.JSON:
+        case TextFormat.JSON:
             print_json(to_document(finding))
-        case FindingFormat.MARKDOWN:
-            print_text(markdown(finding, columns))
-        case FindingFormat.TABLE:
-            direction = better or better_of(columns.value)
-            table = titled_table(
-                f"{columns.value}, {direction.value} is better",
-                "cell~",
-                *(f">{name}" for name in HEADING[1:-1]),
-                HEADING[-1],
-            )
-            for row in finding_rows(finding):
-                table.add_row(*row)
-            for line in finding_lines(finding):
-                STANDARD_OUTPUT.print(line)
-            STANDARD_OUTPUT.print(table)
-            for line in unknown_lines(columns):
-                STANDARD_OUTPUT.print(line)
+        case TextFormat.MARKDOWN:
+            print_text(_markdown(finding, columns))
+        case TextFormat.TABLE:
+            _print_finding(finding, columns)
+
+
+def _print_finding(finding: TrialsFinding, columns: TrialColumns) -> None:
+    direction = Better.GREATER if finding.is_rate else Better.LESS
+    figures = [f">{name}" for name in HEADING[1:-1]]
+    title = f"{columns.value}, {direction.value} is better"
+    table = titled_table(title, "cell~", *figures, HEADING[-1])
+    for row in finding_rows(finding):
+        table.add_row(*row)
+    for line in finding_lines(finding):
+        STANDARD_OUTPUT.print(line)
+    STANDARD_OUTPUT.print(table)
+    for line in unknown_lines(columns):
+        STANDARD_OUTPUT.print(line)
+
+
+def _markdown(finding: TrialsFinding, columns: TrialColumns) -> str:
+    table = markdown_table(HEADING, finding_rows(finding))
+    notes = [f"- {line}" for line in unknown_lines(columns)]
+    return "\n".join([*finding_lines(finding), "", *table, "", *notes, ""])
 
 
 def _columns(

@@ -144,11 +144,22 @@ def share_text(share: float | None, *, digits: int = 1) -> str:
     return UNKNOWN if share is None else f"{share * 100:.{digits}f} %"
 
 
+def tolerance_text(share: float) -> str:
+    """3 % or 2.5 %."""
+    return f"{100 * share:.3g} %"
+
+
 def change_text(ratio: float) -> str:
     """+12.3 % for 1.123; as a factor from ten times on."""
     if ratio >= 10:
         return f"×{number_text(ratio)}"
     return f"{(ratio - 1) * 100:+z.1f} %".replace("-", "−")
+
+
+def change_interval_text(ratio: float, low: float, high: float) -> str:
+    """+12.3 % (+8.0 to +16.8 %)."""
+    reach = range_text(change_text(low).removesuffix(" %"), change_text(high))
+    return f"{change_text(ratio)} ({reach})"
 
 
 def bytes_text(count: int | None) -> str:

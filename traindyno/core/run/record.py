@@ -169,9 +169,11 @@ def record_document(record: RunRecord | PreparationRecord) -> dict[str, Any]:
     """
     document = RECORD.mark({**plain_values(record), "workload": workload_document(record.workload)})
     read = read_record(json.loads(json.dumps(document)), type(record))
-    for name in (each.name for each in fields(record)):
-        if (found := getattr(read, name)) != (expected := getattr(record, name)):
-            raise RecordDiffers(f"{name}: a container would read {found}, expected {expected}")
+    for part in fields(record):
+        value = getattr(read, part.name)
+        expected = getattr(record, part.name)
+        if value != expected:
+            raise RecordDiffers(f"{part.name}: a container would read {value}, expected {expected}")
     return document
 
 

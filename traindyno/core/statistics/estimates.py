@@ -179,13 +179,16 @@ class Comparison:
             host_variance=None,
         )
 
-    def known_to(self, least_variance: float) -> "Comparison":
+    def known_to(
+        self, least_variance: float, degrees_of_freedom: float | None = KNOWN
+    ) -> "Comparison":
         """With at least this variance of the ratio's logarithm, which no spread of trials
-        estimates.
+        estimates; ``degrees_of_freedom`` of None: as many as the trials have.
         """
         if self.standard_error is None or self.standard_error**2 >= least_variance:
             return self
-        return self._of(log(self.ratio), least_variance, KNOWN)
+        degrees = degrees_of_freedom or self.degrees_of_freedom or KNOWN
+        return self._of(log(self.ratio), least_variance, degrees)
 
     def moderated(self, known: float, degrees: float) -> "Comparison":
         """With what is known of the variance beforehand: see ``moderate``."""
@@ -239,10 +242,14 @@ class LogMean:
     variance: float | None
     degrees_of_freedom: float | None
 
-    def known_to(self, least_variance: float) -> "LogMean":
+    def known_to(
+        self, least_variance: float, degrees_of_freedom: float | None = KNOWN
+    ) -> "LogMean":
+        """As of a comparison."""
         if self.variance is None or self.variance >= least_variance:
             return self
-        return replace(self, variance=least_variance, degrees_of_freedom=KNOWN)
+        degrees = degrees_of_freedom or self.degrees_of_freedom
+        return replace(self, variance=least_variance, degrees_of_freedom=degrees)
 
     def moderated(self, known: float, degrees: float) -> "LogMean":
         """With what is known of the variance beforehand: see ``moderate``."""
