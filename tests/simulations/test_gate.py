@@ -1,11 +1,11 @@
 """The gate on a change, on executions of known truth: a change without effect seldom fails it, a
 real one does, and equal executions pass a wide one.
 
-Each execution has two jobs on hosts of their own, with three trials each.
+Each execution has two jobs on hosts of their own.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import exp
 from random import Random
@@ -20,18 +20,20 @@ from tests.simulations.repetitions import repetitions
 from tests.unit.run_samples import completed_result, known, make_attempt, make_suite
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
 from traindyno.core.verdict.gate import GateFinding, check_gate
 
 CHANGES = 30
-JOBS = 2
-TRIALS_OF_JOB = 3
+# Trials of each of its jobs
+SHAPES = ((3, 3), (2, 1))
 SCATTER = 0.01
 SECONDS_OF_STEP = 0.5
 MOST_FAILED = 0.05
 LEAST_FOUND = 0.9
 LEAST_PASSED = 0.8
-# The first trial of a shape, whose log the others share but for the time of a step.
+INSTANCE = "ml.p4d.24xlarge"
+Shape = Sequence[int]
 Noise = Callable[[Random], Iterator[float]]
 
 
@@ -51,20 +53,20 @@ def recorded_noise(name: str) -> Noise:
     return noise
 
 
-def execution(name: str, instance: str, factor: float, noise: Iterator[float]) -> ExecutionRecord:
-    suite = make_suite(training={"instance": instance}, matrix={"strategy": ("ddp",)})
+def execution(
+    name: str, suite: Suite, shape: Shape, factor: float, noise: Iterator[float]
+) -> ExecutionRecord:
     (cell,) = suite.cells
+    jobs = [job for job, trials in enumerate(shape) for _ in range(trials)]
     results = tuple(
         _result(cell, name, job, trial, factor * next(noise))
-        for job in range(JOBS)
-        for trial in range(TRIALS_OF_JOB)
+        for trial, job in enumerate(jobs, start=1)
     )
     return ExecutionRecord(execution_id=name, suite=suite, cells=suite.cells, results=results)
 
 
 def _result(cell: Cell, execution_id: str, job: int, trial: int, slower: float) -> RunResult:
-    number = TRIALS_OF_JOB * job + trial + 1
-    result = completed_result(cell, number, step_seconds=SECONDS_OF_STEP * slower)
+    result = completed_result(cell, trial, step_seconds=SECONDS_OF_STEP * slower)
     environment = replace(known(result.environment), host_ids=(f"{execution_id} {job}",))
     changes: dict[str, Any] = {
         "run": replace(result.run, execution_id=execution_id),
@@ -74,12 +76,22 @@ def _result(cell: Cell, execution_id: str, job: int, trial: int, slower: float) 
     return replace(result, **changes)
 
 
-def findings(factor: float, tolerance: float, noise: Noise, instance: str) -> Counter[GateFinding]:
+def findings(
+    factor: float,
+    tolerance: float,
+    noise: Noise = normal_noise,
+    *,
+    shape: Shape = SHAPES[0],
+    instance: str = INSTANCE,
+    changes: int = CHANGES,
+) -> Counter[GateFinding]:
+    """How often each finding came of so many changes by ``factor``."""
+    suite = make_suite(training={"instance": instance}, matrix={"strategy": ("ddp",)})
     counted = Counter[GateFinding]()
-    for source in repetitions(CHANGES, f"gate {factor} {tolerance} {instance}"):
+    for source in repetitions(changes, f"gate {factor} {tolerance} {instance}"):
         runs = noise(source)
-        before = execution("before", instance, 1.0, runs)
-        after = execution("after", instance, factor, runs)
+        before = execution("before", suite, shape, 1.0, runs)
+        after = execution("after", suite, shape, factor, runs)
         counted[check_gate(compare_executions(before, after), tolerance).finding] += 1
     return counted
 
@@ -93,21 +105,22 @@ def assert_seldom_failed(found: Counter[GateFinding]) -> None:
     assert failed.share <= MOST_FAILED + failed.error(MOST_FAILED), found
 
 
-def test_a_change_of_ten_percent_is_found() -> None:
-    found = findings(1.1, 0.03, normal_noise, "ml.p4d.24xlarge")
-    assert_share(found, GateFinding.WORSE, LEAST_FOUND)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_change_of_ten_percent_is_found(shape: Shape) -> None:
+    assert_share(findings(1.1, 0.03, shape=shape), GateFinding.WORSE, LEAST_FOUND)
 
 
-def test_equal_executions_pass_a_tolerance_of_ten_percent() -> None:
-    found = findings(1.0, 0.1, normal_noise, "ml.p4d.24xlarge")
-    assert_share(found, GateFinding.HOLDS, LEAST_PASSED)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_equal_executions_pass_a_tolerance_of_ten_percent(shape: Shape) -> None:
+    assert_share(findings(1.0, 0.1, shape=shape), GateFinding.HOLDS, LEAST_PASSED)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("tolerance", [0.0, 0.03])
-def test_equal_executions_seldom_fail(tolerance: float) -> None:
-    assert_seldom_failed(findings(1.0, tolerance, normal_noise, "ml.p4d.24xlarge"))
+def test_equal_executions_seldom_fail(tolerance: float, shape: Shape) -> None:
+    assert_seldom_failed(findings(1.0, tolerance, shape=shape))
 
 
 @pytest.mark.parametrize("recording", ["quiet", "loaded"])
 def test_equal_executions_seldom_fail_on_recorded_noise(recording: str) -> None:
-    assert_seldom_failed(findings(1.0, 0.03, recorded_noise(recording), "local.cpu"))
+    assert_seldom_failed(findings(1.0, 0.03, recorded_noise(recording), instance="local.cpu"))

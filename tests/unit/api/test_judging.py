@@ -16,7 +16,9 @@ from tests.unit.step_log_samples import file_name, log_lines
 from traindyno import TrialsInvalid, finding_text, judge
 from traindyno.api.judging import better_of
 from traindyno.bundle import REPO_ROOT
+from traindyno.cli.commands import judge_command
 from traindyno.cli.main import commands
+from traindyno.cli.output import Terminal
 from traindyno.core.statistics.selection import Relation
 from traindyno.figures.judge import TrialsClaim, TrialsFinding
 
@@ -317,6 +319,22 @@ def test_columns_that_are_not_named_are_asked_for_with_those_of_the_table(tmp_pa
     assert str(error) == (
         f"--value and --cell are missing, expected a column of {path}: config, seconds"
     )
+
+
+def test_the_example_of_the_page_is_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {"a": ("100.1", "101.2", "99.5"), "b": ("112.1", "110.2", "111.5")}
+    lines = ["config,seconds,node"]
+    for cell, values in seconds.items():
+        lines += [f"{cell},{value},{node}" for value, node in zip(values, "xyx", strict=True)]
+    path = tmp_path / "trials.csv"
+    path.write_text("\n".join(lines))
+    monkeypatch.setattr(judge_command, "STANDARD_OUTPUT", Terminal(width=160))
+    status, output, _ = run(str(path), "--value", "seconds", "--cell", "config", "--host", "node")
+    assert status == 0, output
+    page = (REPO_ROOT / "docs" / "judge.md").read_text()
+    assert "\n".join(line.rstrip() for line in output.splitlines()) in page
 
 
 def test_step_logs_of_a_workstation_are_judged_without_a_suite(tmp_path: Path) -> None:

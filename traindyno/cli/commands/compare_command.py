@@ -42,7 +42,7 @@ from traindyno.core.verdict.comparison import (
     compare_executions,
 )
 from traindyno.core.verdict.confounds import Difference
-from traindyno.core.verdict.gate import Gate, GatedFigure, GateFinding, check_gate
+from traindyno.core.verdict.gate import DEARER, Gate, GatedFigure, GateFinding, check_gate
 from traindyno.store.results import load_record
 
 WORSE = 1
@@ -128,8 +128,9 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
 
 def markdown(compared: ExecutionComparison, gate: Gate | None) -> str:
     """For a comment on a pull request, or a job's summary."""
-    lines = [f"**{_title(compared)}**", "", *gate_lines(gate)]
-    lines += [""] * (gate is not None)
+    lines = [f"**{_title(compared)}**", ""]
+    for line in gate_lines(gate):
+        lines += [line, ""]
     lines += markdown_table(COLUMNS, [_row(cell) for cell in compared.cells])
     for title, differences in _differences(compared):
         rows = [
@@ -145,15 +146,18 @@ def gate_lines(gate: Gate | None) -> Iterator[str]:
     tolerance = tolerance_text(gate.tolerance)
     match gate.finding:
         case GateFinding.HOLDS:
-            yield f"Passed: no cell is slower or dearer by more than {tolerance}."
+            yield f"Passed: no cell is {' or '.join(gate.worse)} by more than {tolerance}."
         case GateFinding.WORSE:
             yield f"Failed: {_list(gate.of(GateFinding.WORSE), tolerance)}."
         case GateFinding.OPEN:
             yield f"Open: the trials can't tell whether a change exceeds {tolerance}."
     for figure in gate.of(GateFinding.OPEN):
         yield _open_text(figure)
+    if DEARER not in gate.worse:
+        yield "Cost is not judged: a price is unknown."
     if gate.dropped:
-        yield f"Not judged, as the baseline ran them once: {'; '.join(gate.dropped)}."
+        names = "; ".join(gate.dropped)
+        yield f"Not judged, since the baseline's race did not run them again: {names}."
 
 
 def _list(figures: Sequence[GatedFigure], tolerance: str) -> str:
@@ -168,7 +172,7 @@ def _open_text(figure: GatedFigure) -> str:
     if figure.reason is not None:
         return f"{what}: {figure.reason}."
     if figure.jobs is None:
-        return f"{what}: {_change(figure.comparison)}; no reasonable number of jobs decides."
+        return f"{what}: {_change(figure.comparison)}; no number of jobs decides."
     return (
         f"{what}: {_change(figure.comparison)}; {counted(figure.jobs, 'job')} of each execution "
         "would decide."

@@ -102,7 +102,7 @@ def _print_finding(finding: TrialsFinding, columns: TrialColumns) -> None:
 def _markdown(finding: TrialsFinding, columns: TrialColumns) -> str:
     table = markdown_table(HEADING, finding_rows(finding))
     notes = [f"- {line}" for line in unknown_lines(columns)]
-    return "\n".join([*finding_lines(finding), "", *table, "", *notes, ""])
+    return "\n".join(["\n\n".join(finding_lines(finding)), "", *table, "", *notes, ""])
 
 
 def _columns(

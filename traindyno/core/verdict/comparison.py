@@ -123,7 +123,8 @@ class Change(StrEnum):
 class CellChange:
     """Comparisons are second ÷ first; ``change`` is the rate's, all cells taken together (Holm).
 
-    ``jobs``: that measured it, of the execution that has fewer.
+    ``jobs``: that measured it, of the execution that has fewer; None on this machine, whose level
+    all jobs of an execution share.
     """
 
     label: str
@@ -134,7 +135,7 @@ class CellChange:
     usd: Comparison | None
     parity: LossParity | None
     change: Change
-    jobs: int
+    jobs: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,11 +199,14 @@ def _of_its_execution(result: RunResult, execution_id: str) -> RunResult:
     draw of hosts.
     """
     named = replace(result, run=replace(result.run, execution_id=execution_id))
-    is_local = result.run.cell.settings.instance.startswith(LOCAL_PREFIX)
-    if not is_local or result.environment is None:
+    if not _is_local(result) or result.environment is None:
         return named
     host = f"this machine during {execution_id}"
     return replace(named, environment=replace(result.environment, host_ids=(host,)))
+
+
+def _is_local(result: RunResult) -> bool:
+    return result.run.cell.settings.instance.startswith(LOCAL_PREFIX)
 
 
 def _local_spread(cells: Sequence[CellTrials], quantity: Quantity) -> HostSpread:
@@ -250,7 +254,7 @@ def _compare_cells(
             usd=usd[index],
             parity=check_loss_parities(pairs[index])[0] if all(pairs[index]) else None,
             change=_change(rate, next(adjusted) if rate and rate.p is not None else None),
-            jobs=min(map(_job_count, pairs[index])),
+            jobs=_jobs(pairs[index]),
         )
         for index, rate in enumerate(rates)
     )
@@ -266,8 +270,13 @@ def _compare_by(
     ]
 
 
-def _job_count(results: Sequence[RunResult]) -> int:
-    return len({result.attempts[-1].job_name for result in results if result.attempts})
+def _jobs(pair: Sequence[Sequence[RunResult]]) -> int | None:
+    if any(_is_local(result) for results in pair for result in results):
+        return None
+    return min(
+        len({result.attempts[-1].job_name for result in results if result.attempts})
+        for results in pair
+    )
 
 
 def _change(rate: Comparison | None, adjusted_p: float | None) -> Change:

@@ -35,7 +35,8 @@ class GatedFigure:
     """The time or the cost of one cell's whole work, execution ÷ baseline.
 
     ``jobs``: of each execution, as many as would decide with a power of 80 %; None where no spread
-    is known, or beyond ``MOST_JOBS``. ``reason``: why nothing can decide.
+    is known, where further jobs meet the same level of one machine, and beyond ``MOST_JOBS``.
+    ``reason``: why nothing can decide.
     """
 
     label: str
@@ -48,14 +49,19 @@ class GatedFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """``dropped``: labels of cells that a race of the baseline ran once, beside others that it ran
-    again; nothing holds them to a figure.
+    """``dropped``: labels of cells that the baseline's race did not run again; nothing holds them
+    to a figure.
     """
 
     tolerance: float
     finding: GateFinding
     figures: tuple[GatedFigure, ...]
     dropped: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> list[str]:
+        """In what a cell could be worse: dearer only where prices are known."""
+        return list(dict.fromkeys(figure.worse for figure in self.figures))
 
     def of(self, finding: GateFinding) -> list[GatedFigure]:
         return [figure for figure in self.figures if figure.finding is finding]
@@ -72,8 +78,8 @@ def check_gate(compared: ExecutionComparison, tolerance: float) -> Gate:
         tolerance: the share by which time and cost may rise, such as 0.03.
     """
     is_race = any(cell.first.trials > 1 for cell in compared.cells)
-    dropped = [cell.label for cell in compared.cells if is_race and _is_dropped(cell.first)]
-    judged = [cell for cell in compared.cells if cell.label not in dropped]
+    dropped = [cell for cell in compared.cells if is_race and _is_dropped(cell.first)]
+    judged = [cell for cell in compared.cells if cell not in dropped]
     pairs = [
         (cell, worse, comparison)
         for cell in judged
@@ -93,7 +99,7 @@ def check_gate(compared: ExecutionComparison, tolerance: float) -> Gate:
         tolerance=tolerance,
         finding=finding,
         figures=figures,
-        dropped=tuple(dropped),
+        dropped=tuple(cell.label for cell in dropped),
     )
 
 
@@ -153,7 +159,7 @@ def _reason(cell: CellChange) -> str | None:
 
 
 def jobs_to_decide(
-    comparison: Comparison, jobs: int, tolerance: float, significance: float
+    comparison: Comparison, jobs: int | None, tolerance: float, significance: float
 ) -> int | None:
     """Jobs of each execution that decide with a power of 80 %, if the ratio is as measured.
 
@@ -161,13 +167,13 @@ def jobs_to_decide(
     that all of the variance falls with their number.
 
     Args:
-        jobs: of the execution that has fewer, as measured.
+        jobs: of the execution that has fewer, as measured; None where further ones tell nothing.
         significance: of one figure's claim that it is worse.
     """
     error = comparison.standard_error
     degrees = comparison.degrees_of_freedom
     apart = log(comparison.ratio) - log(1 + tolerance)
-    if error is None or degrees is None or not apart:
+    if jobs is None or error is None or degrees is None or not apart:
         return None
     level = significance if apart > 0 else SIGNIFICANCE
     needed = (t_quantile(1 - level, degrees) + t_quantile(POWER, degrees)) * error / abs(apart)

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from tests.sentences import Snapshot
+from tests.simulations.test_gate import SHAPES, Shape, findings
 from tests.unit.run_samples import PRICE, completed_results, failed_result, make_suite
+from traindyno.cli.commands.compare_command import gate_lines
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.statistics.estimates import comparison_of
 from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
@@ -24,9 +26,14 @@ from traindyno.core.verdict.gate import (
 STEADY = (1.0, 1.001, 0.999)
 
 
-def record(name: str, *step_seconds: Sequence[float], **changes: Any) -> ExecutionRecord:
+def record(
+    name: str,
+    *step_seconds: Sequence[float],
+    instance: str = "ml.p4d.24xlarge",
+    **changes: Any,
+) -> ExecutionRecord:
     strategies = ("ddp", "fsdp")[: len(step_seconds)]
-    suite = make_suite(training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": strategies})
+    suite = make_suite(training={"instance": instance}, matrix={"strategy": strategies})
     cells = suite.cells
     results = completed_results(cells, *step_seconds, suite=suite, **changes)
     return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=tuple(results))
@@ -73,7 +80,12 @@ def test_a_dearer_price_fails_the_gate_at_equal_times() -> None:
 def test_an_unknown_price_leaves_the_time() -> None:
     unknown = replace(PRICE, usd_per_instance_hour=None)
     compared = compare_executions(record("old", STEADY), record("new", STEADY, price=unknown))
-    assert [figure.worse for figure in check_gate(compared, 0.1).figures] == [SLOWER]
+    gate = check_gate(compared, 0.1)
+    assert gate.worse == [SLOWER]
+    assert list(gate_lines(gate)) == [
+        "Passed: no cell is slower by more than 10 %.",
+        "Cost is not judged: a price is unknown.",
+    ]
 
 
 def test_one_trial_or_none_leaves_the_gate_open_with_the_reason(snapshot: Snapshot) -> None:
@@ -108,6 +120,22 @@ def test_a_cell_that_the_baselines_race_outpaced_is_not_judged() -> None:
     race = replace(old, results=(*old.results, ended))
     gate = check_gate(compare_executions(race, record("new", STEADY, (3.0,))), 0.1)
     assert (gate.finding, gate.dropped) == (GateFinding.HOLDS, ("fsdp",))
+
+
+def test_no_number_of_jobs_is_promised_on_this_machine() -> None:
+    """All jobs of an execution meet one level of it."""
+    old, new = (record(name, STEADY, instance="local.cpu") for name in ("old", "new"))
+    gate = check_gate(compare_executions(old, new), 0.1)
+    assert {figure.finding for figure in gate.figures} == {GateFinding.OPEN}
+    assert {figure.jobs for figure in gate.figures} == {None}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_change_is_found_and_equal_executions_pass(shape: Shape) -> None:
+    """A short walk of the nightly simulation."""
+    assert findings(1.1, 0.03, shape=shape, changes=5)[GateFinding.WORSE] >= 4
+    assert findings(1.0, 0.1, shape=shape, changes=5)[GateFinding.HOLDS] >= 4
+    assert findings(1.0, 0.03, shape=shape, changes=5)[GateFinding.WORSE] == 0
 
 
 def test_fewer_jobs_decide_far_from_the_tolerance() -> None:
