@@ -1,8 +1,8 @@
 """The four claims files against what tests/data/posts.json keeps of the posts' own text, and the
 figures in them that the lab itself can check.
 
-It keeps a digest of each sentence, which was found in the post word for word, and the numbers of
-the post but those of sections and of lines of code.
+It keeps a digest of each sentence and of each quote of ``slices/test_posts.py``, which was found in
+the post word for word, and the numbers of the post but those of sections and of lines of code.
 """
 
 import json
