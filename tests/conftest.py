@@ -3,13 +3,12 @@ together, longest first.
 """
 
 import gc
-import json
 import os
 from collections.abc import Generator, Iterator
 
 import pytest
 
-from tests.nightly import NIGHTLY, PART, SECONDS, deal, known_seconds, parse_part
+from tests.nightly import NIGHTLY, PART, committed_seconds, deal, keep_seconds, parse_part
 from tests.sentences import IS_WRITTEN, Snapshot, compare_sentences, flattened
 
 # Fixtures of a session: a local cloud with the deployed app.
@@ -73,7 +72,7 @@ def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the tests of this part. The tests of a file, or of a shared fixture, are in one."""
     part, parts = parse_part(PART)
     GROUPS.update({item.nodeid: group_of(item) for item in items})
-    own = deal([*GROUPS.values()], known_seconds(), parts)[part - 1]
+    own = deal([*GROUPS.values()], committed_seconds(), parts)[part - 1]
     kept = [item for item in items if GROUPS[item.nodeid] in own]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
@@ -88,10 +87,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keeps what the groups of this part took, by which the next parts are dealt."""
+    """Keeps what the groups of this part took, by which the parts of later commits are dealt."""
     if TOOK and not hasattr(session.config, "workerinput"):
-        seconds = known_seconds() | {name: round(spent, 1) for name, spent in TOOK.items()}
-        SECONDS.write_text(json.dumps(seconds, indent=1, sort_keys=True) + "\n")
+        keep_seconds(TOOK)
 
 
 def group_of(item: pytest.Item) -> str:

@@ -20,7 +20,7 @@ NIGHTLY = bool(os.environ.get("TRAINDYNO_NIGHTLY"))
 #: Such as "1/4"; empty: all of it.
 PART = os.environ.get("TRAINDYNO_PART", "")
 TABLE = Path(__file__).with_name("NIGHTLY.md")
-#: Seconds that each file of tests took, by its path; of one that is not in it, OTHER_SECONDS.
+#: Seconds that each group of tests took, by its name; one that is not in it, OTHER_SECONDS.
 SECONDS = Path(__file__).with_name("data") / "nightly_seconds.json"
 OTHER_SECONDS = 20.0
 
@@ -45,8 +45,27 @@ def deal(groups: Sequence[str], seconds: Mapping[str, float], parts: int) -> lis
     return dealt
 
 
-def known_seconds() -> dict[str, float]:
-    return dict(json.loads(SECONDS.read_text()))
+def committed_seconds() -> dict[str, float]:
+    """The seconds by which all parts of a commit are dealt.
+
+    A part writes what it took into the file, and the next part would be dealt otherwise: a test
+    could be in none. Without git, the file is read as it is.
+    """
+    shown = subprocess.run(
+        ["git", "show", f"HEAD:./{SECONDS.name}"],
+        cwd=SECONDS.parent,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return dict(json.loads(shown.stdout if shown.returncode == 0 else SECONDS.read_text()))
+
+
+def keep_seconds(took: Mapping[str, float]) -> None:
+    """Writes what the groups of a part took beside those of other parts."""
+    seconds = json.loads(SECONDS.read_text())
+    seconds |= {name: round(spent, 1) for name, spent in took.items()}
+    SECONDS.write_text(json.dumps(seconds, indent=1, sort_keys=True) + "\n")
 
 
 def note_passed(part: str, table: str, *, commit: str, date: str) -> str:

@@ -2,15 +2,17 @@
 names are short.
 """
 
+import json
 import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.nightly import deal, note_passed, parse_part
+from tests.nightly import committed_seconds, deal, keep_seconds, note_passed, parse_part
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (REPO_ROOT / "Makefile").read_text()
@@ -106,6 +108,21 @@ def test_each_group_of_tests_is_in_one_part_of_make_nightly_the_longest_apart() 
     seconds = {"local": 90.0, "training": 60.0, "unit": 40.0}
     dealt = deal(["unit", "local", "training", "new", "unit"], seconds, 2)
     assert [set(part) for part in dealt] == [{"local", "new"}, {"training", "unit"}]
+
+
+def test_parts_of_a_commit_are_dealt_alike_whatever_an_earlier_part_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = tmp_path / "seconds.json"
+    monkeypatch.setattr("tests.nightly.SECONDS", seconds)
+    seconds.write_text('{"slow": 9.0}')
+    git = ["git", "-c", "user.name=n", "-c", "user.email=n@example.com", "-C", str(tmp_path)]
+    assert committed_seconds() == {"slow": 9.0}
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Seconds"]):
+        subprocess.run([*git, *command], check=True)
+    keep_seconds({"quick": 0.51})
+    assert committed_seconds() == {"slow": 9.0}
+    assert json.loads(seconds.read_text()) == {"slow": 9.0, "quick": 0.5}
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "1/4/2"])
