@@ -31,12 +31,12 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.measured_run import measure_contention
 from traindyno.core.measurement.throughput import measure_table, measure_throughput
 from traindyno.core.run.record import RunMeasurement, RunRecord, record_document
-from traindyno.core.search.outpaced import WARM_UP_STEPS
-from traindyno.core.statistics.distributions import t_half_width
 from traindyno.core.step_log.line import LoggedStep
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.suite_file import structure_suite
+from traindyno.figures.distributions import t_half_width
+from traindyno.figures.in_job.outpaced import WARM_UP_STEPS
 
 SUITE = REPO_ROOT / "suites" / "quickstart.yaml"
 BATCH = 8

@@ -12,7 +12,7 @@ from math import log, sqrt
 from statistics import variance
 
 from localcloud.home import REPO_ROOT, Home
-from traindyno.core.search.run_scatter import ACCELERATORS, KNOWN_DEGREES
+from traindyno.figures.in_job.run_scatter import ACCELERATORS, KNOWN_DEGREES
 
 DOCUMENT = "run_repeats"
 #: Of ``doctor``: half a minute in all.

@@ -13,12 +13,12 @@ from tests.simulations.repetitions import TIMES
 from tests.unit.run_samples import completed_result, known, make_cell
 from traindyno.core.measurement.measured_run import RunEnvironment
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.run_scatter import PASSES
-from traindyno.core.statistics.distributions import SIGNIFICANCE
-from traindyno.core.statistics.selection import Relation, correct_for_selection
 from traindyno.core.suite.cells import Cell
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise
 from traindyno.core.verdict.recommendation import Recommendation, recommend
+from traindyno.figures.distributions import SIGNIFICANCE
+from traindyno.figures.in_job.run_scatter import PASSES
+from traindyno.figures.selection import Relation, correct_for_selection
 from traindyno.figures.settle import simultaneous
 
 SEED = 20261121

@@ -15,11 +15,11 @@ from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult, build_run_result
-from traindyno.core.statistics.estimates import NO_RANGE, Range
 from traindyno.core.step_log.line import end_line, environment_line, evaluation_line, phase_line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.undecided import find_undecided
+from traindyno.figures.estimates import NO_RANGE, Range
 
 EXAMPLES = 1_000_000
 SAMPLES_PER_STEP = 8

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, sqrt
 
-from traindyno.core.statistics.hosts import Trial
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import trial_runs
+from traindyno.figures.hosts import Trial
 
 CV = 0.02
 CORRELATION = 0.7

@@ -23,9 +23,6 @@ from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.stop_rule import steps_that_last
 from traindyno.core.planning.jobs import runs_again, share_jobs
-from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, early_end, pace_of
-from traindyno.core.search.race import contenders_in_job
-from traindyno.core.search.run_scatter import NONE_NEARER, run_scatter
 from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Run, Suite
@@ -33,6 +30,9 @@ from traindyno.core.suite.suite_file import SECONDS_OF_A_RACE, STEPS_OF_A_RACE
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.open_text import none_near
 from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.figures.in_job.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, early_end, pace_of
+from traindyno.figures.in_job.race import contenders_in_job
+from traindyno.figures.in_job.run_scatter import NONE_NEARER, run_scatter
 
 TRIALS = 9
 GRID_TRIALS = 5

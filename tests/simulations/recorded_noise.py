@@ -17,10 +17,10 @@ from localcloud.home import REPO_ROOT
 from tests.simulations.race_lab import Conditions, grid_seconds, played_value, race
 from tests.simulations.response_surface import Surface, SurfaceCell
 from tests.simulations.surface_lab import Played
-from traindyno.core.search.run_scatter import NONE_NEARER
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.verdict.verdict import Finding
+from traindyno.figures.in_job.run_scatter import NONE_NEARER
+from traindyno.figures.selection import Relation
 
 FOLDER = REPO_ROOT / "tests" / "data" / "noise"
 # The quickstart's on the machine of the first recording: a step of 17 ms, a job's and a run's

@@ -6,7 +6,7 @@ from itertools import product
 from tests.simulations.repetitions import percent
 from tests.simulations.shared_rows import CELLS, SHARED_ROWS, TRIALS, SharedRow, equal, led
 from tests.simulations.shared_suites import measure_shared
-from traindyno.core.statistics.estimates import mean_of
+from traindyno.figures.estimates import mean_of
 
 SUITES = 40
 

@@ -12,8 +12,8 @@ import pytest
 from tests.simulations.decisions import as_cell_trials, value_of
 from tests.simulations.repetitions import TIMES
 from tests.unit.run_samples import known
-from traindyno.core.statistics.hosts import STATED_PRIOR, HostClass, Trial
 from traindyno.core.verdict.cell_trials import compare_cells, measure_noise
+from traindyno.figures.hosts import STATED_PRIOR, HostClass, Trial
 
 SUITES = 200 * TIMES
 

@@ -13,9 +13,9 @@ from tests.unit.core.measurement.test_step_parts import PROBE_STEPS, measured_pa
 from tests.unit.core.verdict.test_seeds_of_trials import judged_by_seeds, quality_suite
 from tests.unit.run_samples import known
 from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.verdict import Finding
+from traindyno.figures.selection import Relation
 
 SUITES = 100
 

@@ -11,7 +11,7 @@ from tests.simulations.decisions import Share, share_of
 from tests.simulations.race_lab import Conditions, race
 from tests.simulations.repetitions import TIMES
 from tests.simulations.response_surface import surface_of
-from traindyno.core.statistics.estimates import Interval
+from traindyno.figures.estimates import Interval
 
 SUITES = 40
 # Drawn after the method was written; other seeds are as good.

@@ -21,7 +21,7 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 # The modules and packages of a folder, in order: each may import those before it.
 ROOMS = {
     "traindyno/core": (
-        *("errors", "lab_names", "s3_keys", "statistics", "search"),
+        *("errors", "lab_names", "s3_keys", "search"),
         *(
             "documents",
             "instances",
@@ -35,6 +35,11 @@ ROOMS = {
             "verdict",
         ),
         "serving",
+    ),
+    "traindyno/figures": (
+        "in_job",
+        *("distributions", "autocorrelation", "estimates", "blocks", "hosts", "cell_means"),
+        *("selection", "settle", "judge"),
     ),
     "training": (
         *(
@@ -108,9 +113,8 @@ MAY_IMPORT = {
         "traindyno.slices.suite_parts",
         "cattrs",
     },
-    "traindyno/core/statistics": {"traindyno.core.statistics"},
     # Columns in, a finding out: it knows neither suites nor results.
-    "traindyno/figures": {"traindyno.core.statistics", "traindyno.figures"},
+    "traindyno/figures": {"traindyno.figures"},
     "traindyno/callbacks": {
         "traindyno.core.step_log.line",
         "traindyno.core.jobs.journal_format",
@@ -124,9 +128,7 @@ MAY_IMPORT = {
     "traindyno/parent": {
         "traindyno.core.jobs.journal_format",
         "traindyno.core.search.largest_batch",
-        "traindyno.core.search.outpaced",
-        "traindyno.core.search.race",
-        "traindyno.core.search.run_scatter",
+        "traindyno.figures.in_job",
         "traindyno.core.step_log.fields",
         "traindyno.core.step_log.line",
         "traindyno.callbacks.failure",
@@ -134,8 +136,18 @@ MAY_IMPORT = {
         "traindyno.parent",
         "torch.distributed.TCPStore",
     },
-    "traindyno/sagemaker": {"traindyno.core", "traindyno.sagemaker", "sagemaker"},
-    "traindyno/report": {"traindyno.core", "traindyno.report", "traindyno.slices.report_parts"},
+    "traindyno/sagemaker": {
+        "traindyno.core",
+        "traindyno.figures",
+        "traindyno.sagemaker",
+        "sagemaker",
+    },
+    "traindyno/report": {
+        "traindyno.core",
+        "traindyno.figures",
+        "traindyno.report",
+        "traindyno.slices.report_parts",
+    },
     "traindyno/aws": {
         "traindyno.core",
         "traindyno.sagemaker",
@@ -147,6 +159,7 @@ MAY_IMPORT = {
     "traindyno/store": {"traindyno.core", "traindyno.aws", "traindyno.store", "cattrs"},
     "traindyno/lab": {
         "traindyno.core",
+        "traindyno.figures",
         "traindyno.slices.report_parts",
         "traindyno.sagemaker",
         "traindyno.report",
@@ -205,6 +218,7 @@ MAY_IMPORT = {
     # It calls no service: the rooms before it read what it shows.
     "traindyno/cli/display": {
         "traindyno.core",
+        "traindyno.figures",
         "traindyno.aws.executions.Execution",
         "traindyno.store.owners",
         "traindyno.api",
@@ -223,6 +237,7 @@ MAY_IMPORT = {
     },
     "training": {
         "traindyno.core",
+        "traindyno.figures.in_job",
         "traindyno.callbacks",
         "traindyno.parent.process_tree",
         "training",
@@ -272,6 +287,7 @@ MAY_IMPORT = {
     },
     "localcloud": {
         "traindyno.core",
+        "traindyno.figures",
         "traindyno.callbacks.full_disk",
         "traindyno.callbacks.failure",
         "traindyno.sagemaker",

@@ -25,9 +25,10 @@ TRAVELLING = {
     "core/run",
     "core/search",
     "core/serving",
-    "core/statistics",
     "core/step_log",
     "core/suite",
+    "figures",
+    "figures/in_job",
     "parent",
 }
 
@@ -115,15 +116,15 @@ def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
 
 
 def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
-    """The contract is a table of ARCHITECTURE.md: rooms of the core, and modules with what they
-    import.
+    """The contract is a table of ARCHITECTURE.md: rooms of the core and of the figures, and modules
+    with what they import.
     """
     page = (REPO_ROOT / "ARCHITECTURE.md").read_text()
     table = page.split("## The contract with the container")[1].split("\n## ")[0]
-    named = re.findall(r"^\| `core/([\w/.]+)` \|", table, re.MULTILINE)
-    rooms = {f"traindyno/core/{name}" for name in named if not name.endswith(".py")}
+    named = re.findall(r"^\| `((?:core|figures)/[\w/.]+)` \|", table, re.MULTILINE)
+    rooms = {f"traindyno/{name}" for name in named if not name.endswith(".py")}
     modules = [
-        f"traindyno.core.{name.removesuffix('.py').replace('/', '.')}"
+        f"traindyno.{name.removesuffix('.py').replace('/', '.')}"
         for name in named
         if name.endswith(".py")
     ]
@@ -132,7 +133,8 @@ def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
         return {
             name
             for name in names
-            if name.startswith("traindyno/core/") and folder_of(name) not in rooms
+            if name.startswith(("traindyno/core/", "traindyno/figures/"))
+            and folder_of(name) not in rooms
         }
 
     assert rooms < {folder_of(name) for name in training_files()}

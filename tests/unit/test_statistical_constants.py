@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tests.unit.test_pages import REPO_ROOT
 
-ROOMS = ("statistics", "measurement", "costs", "verdict", "search")
-CORE, SLICES = REPO_ROOT / "traindyno" / "core", REPO_ROOT / "traindyno" / "slices"
+ROOMS = ("measurement", "costs", "verdict", "search")
+PACKAGE = REPO_ROOT / "traindyno"
+FIGURES = PACKAGE / "figures"
 JUDGING_SLICES = ("claims", "pricing", "scaling")
 PAGE = REPO_ROOT / "docs" / "constants.md"
 ROW = re.compile(
@@ -41,7 +42,9 @@ NO_METHOD = {
 
 def constants() -> Iterator[tuple[str, str, object]]:
     """Module, name and value of each constant that is a number, or an expression of numbers."""
-    for folder in (*(CORE / room for room in ROOMS), *(SLICES / name for name in JUDGING_SLICES)):
+    rooms = [PACKAGE / "core" / room for room in ROOMS]
+    slices = [PACKAGE / "slices" / name for name in JUDGING_SLICES]
+    for folder in (FIGURES, FIGURES / "in_job", *rooms, *slices):
         for path in sorted(folder.glob("*.py")):
             for name, value in _assigned(path):
                 if name.strip("_").isupper() and _is_number(value) and not _follows(value):

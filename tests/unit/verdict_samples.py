@@ -3,8 +3,6 @@
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from traindyno.core.statistics.estimates import Comparison, Estimate, Interval
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_row import CellHosts, CellRow, CellTime, Steadiness
@@ -12,6 +10,8 @@ from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.goal_metric import Metric, Sensitivity
 from traindyno.core.verdict.slow_steps import CellSteps
 from traindyno.core.verdict.verdict import Finding, Likeness, MissingRuns, Verdict
+from traindyno.figures.estimates import Comparison, Estimate, Interval
+from traindyno.figures.selection import Relation
 from traindyno.figures.settle import Rival, ToDecide
 
 Group = TypeVar("Group")

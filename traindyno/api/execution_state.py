@@ -24,10 +24,10 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import checkpoints_prefix
-from traindyno.core.statistics.estimates import Estimate, estimate
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run
+from traindyno.figures.estimates import Estimate, estimate
 from traindyno.sagemaker.job_description import (
     begun_at,
     read_phase,

@@ -13,8 +13,8 @@ from traindyno.core.costs.quantity_text import (
     number_text,
     tolerance_text,
 )
-from traindyno.core.statistics.selection import Relation
 from traindyno.figures.judge import JudgedCell, TrialsClaim, TrialsFinding
+from traindyno.figures.selection import Relation
 
 MOST_NAMED = 4
 HEADING = ("cell", "trials", "mean", "against the best", "finding")

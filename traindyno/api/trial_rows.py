@@ -9,7 +9,7 @@ from typing import Any
 
 from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.errors import TraindynoError
-from traindyno.core.statistics.hosts import Trial
+from traindyno.figures.hosts import Trial
 
 NUMBER = re.compile(
     r"\s*(?P<number>[+-]?(\d+(,\d{3})*(\.\d*)?|\.\d+)([eE][+-]?\d+)?)"

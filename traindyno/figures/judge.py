@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
-from traindyno.core.statistics.autocorrelation import serial_correlation, variance_inflation
-from traindyno.core.statistics.blocks import Pool, residuals
-from traindyno.core.statistics.cell_means import cell_means
-from traindyno.core.statistics.distributions import SIGNIFICANCE
-from traindyno.core.statistics.estimates import (
+from traindyno.figures.autocorrelation import serial_correlation, variance_inflation
+from traindyno.figures.blocks import Pool, residuals
+from traindyno.figures.cell_means import cell_means
+from traindyno.figures.distributions import SIGNIFICANCE
+from traindyno.figures.estimates import (
     Comparison,
     Estimate,
     Interval,
     estimate_of_mean,
 )
-from traindyno.core.statistics.hosts import (
+from traindyno.figures.hosts import (
     STATED_PRIOR,
     HostSpread,
     Trial,
@@ -24,7 +24,7 @@ from traindyno.core.statistics.hosts import (
     mean_over_hosts,
     pool_of,
 )
-from traindyno.core.statistics.selection import Relation, correct_for_selection
+from traindyno.figures.selection import Relation, correct_for_selection
 from traindyno.figures.settle import Rival, ToDecide, settle
 
 

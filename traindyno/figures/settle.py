@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from traindyno.core.statistics.estimates import Comparison, Interval
-from traindyno.core.statistics.selection import Relation, count_contenders, relate, trials_to_decide
+from traindyno.figures.estimates import Comparison, Interval
+from traindyno.figures.selection import Relation, count_contenders, relate, trials_to_decide
 
 # The comparisons of the best cell with these cells as if trials were independent, and the most
 # trials that one of them has.

@@ -10,8 +10,8 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.journal import JobJournal, ended_runs, read_job_journal
 from traindyno.core.jobs.run_attempts import JobProgress, attempts_of_run
 from traindyno.core.s3_keys import checkpoints_prefix
-from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.runs import run_id_of
+from traindyno.figures.in_job.run_scatter import run_scatter
 from traindyno.sagemaker.failure_reasons import outcome_of
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.results_bucket import ResultsBucket, read_shared_job_files

@@ -25,7 +25,8 @@ from traindyno.core.jobs.journal_format import (
     STALLED,
     STOPPED,
 )
-from traindyno.core.search.outpaced import (
+from traindyno.core.step_log.line import SCATTER_VARIABLE
+from traindyno.figures.in_job.outpaced import (
     MOST_STEPS,
     WARM_UP_STEPS,
     Pace,
@@ -34,9 +35,8 @@ from traindyno.core.search.outpaced import (
     most_seconds,
     pace_of,
 )
-from traindyno.core.search.race import contenders_in_job
-from traindyno.core.search.run_scatter import measured_scatter, run_scatter
-from traindyno.core.step_log.line import SCATTER_VARIABLE
+from traindyno.figures.in_job.race import contenders_in_job
+from traindyno.figures.in_job.run_scatter import measured_scatter, run_scatter
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.batch_search import Finding, Searched, find_batch
 from traindyno.parent.disk import remove

@@ -5,7 +5,6 @@ from math import isfinite
 from pathlib import Path
 from typing import Dict, FrozenSet, List, NamedTuple, Optional
 
-from traindyno.core.search.outpaced import MOST_STEPS
 from traindyno.core.step_log.fields import (
     ProcessLines,
     facts_between_steps,
@@ -21,6 +20,7 @@ from traindyno.core.step_log.line import (
     WORK_UNIT,
     LoggedStep,
 )
+from traindyno.figures.in_job.outpaced import MOST_STEPS
 
 BLOCK_BYTES = 2**18
 

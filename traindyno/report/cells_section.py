@@ -8,13 +8,13 @@ from traindyno.core.costs.quantity_text import bytes_text, number_text
 from traindyno.core.jobs.outcome import HAD_BATCH
 from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.found_batch import batch_of_cell, larger_may_fit
 from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.figures.estimates import Estimate
 from traindyno.report.charts.cell_charts import draw_cell_charts
 from traindyno.report.markup import (
     Column,

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from traindyno.core.costs.quantity_text import UNKNOWN, interval_text
 from traindyno.core.documents.places import spreadsheet_text
 from traindyno.core.documents.problems import visible
-from traindyno.core.statistics.estimates import Estimate
+from traindyno.figures.estimates import Estimate
 
 EMPTY_ELEMENTS = frozenset(
     {"meta", "br", "col", "rect", "line", "path", "circle", "polygon", "input", "wbr"}

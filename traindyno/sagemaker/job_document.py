@@ -18,11 +18,11 @@ from traindyno.core.jobs.journal_format import (
 from traindyno.core.planning.jobs import runs_again
 from traindyno.core.run.processes import dividing_batches, world_size
 from traindyno.core.run.settings import has_effect
-from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.core.suite.arguments import command_arguments
 from traindyno.core.suite.job_time import STOP_SECONDS
 from traindyno.core.suite.runs import round_of, trained_settings
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.figures.in_job.outpaced import LEAST_STEPS, WARM_UP_STEPS
 from traindyno.sagemaker.images import known_type, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.sagemaker.launcher import (

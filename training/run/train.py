@@ -22,8 +22,8 @@ from traindyno.core.measurement.stop_rule import (
 )
 from traindyno.core.run.processes import global_batch_size, scaled_learning_rate
 from traindyno.core.run.record import QualityTarget, RunMeasurement
-from traindyno.core.search.outpaced import WARM_UP_STEPS
 from traindyno.core.step_log.line import RATE_KNOWN, TARGET_REACHED, LoggedStep
+from traindyno.figures.in_job.outpaced import WARM_UP_STEPS
 from training.checkpoints.checkpoints import Checkpoints
 from training.data.batch import Batch, sample_count, token_count
 from training.data.collate import Collate, choose_collate

@@ -25,9 +25,9 @@ from traindyno.core.jobs.journal_format import (
     TIME_LIMIT,
 )
 from traindyno.core.jobs.run_end import OutpacedBound
-from traindyno.core.search.outpaced import MOST_STEPS, Pace, early_end, pace_of
-from traindyno.core.search.race import contenders_in_job
-from traindyno.core.search.run_scatter import run_scatter
+from traindyno.figures.in_job.outpaced import MOST_STEPS, Pace, early_end, pace_of
+from traindyno.figures.in_job.race import contenders_in_job
+from traindyno.figures.in_job.run_scatter import run_scatter
 
 # Planned times are rounded to milliseconds.
 ROUNDING_MS = 1

@@ -8,9 +8,9 @@ from math import log, sqrt
 from statistics import NormalDist, fmean, stdev
 
 from tests.simulations.suites.play import Played
-from traindyno.core.statistics.estimates import Interval
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import SETTLED, Finding
+from traindyno.figures.estimates import Interval
 
 TOLERANCE = 0.02
 LEAST_DIFFERENCES = 3

@@ -19,8 +19,8 @@ from traindyno.bundle import REPO_ROOT
 from traindyno.cli.commands import judge_command
 from traindyno.cli.main import commands
 from traindyno.cli.output import Terminal
-from traindyno.core.statistics.selection import Relation
 from traindyno.figures.judge import TrialsClaim, TrialsFinding
+from traindyno.figures.selection import Relation
 
 PUBLISHED = REPO_ROOT / "tests" / "data" / "published_trials"
 TABLES = 200

@@ -8,13 +8,13 @@ from traindyno.cli.display.verdict_table import interval_bars, print_verdict
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, InTerminal
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.estimates import Estimate, Interval
 
 
 def printed(report: Report, width: int = 220) -> str:

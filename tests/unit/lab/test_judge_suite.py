@@ -32,8 +32,8 @@ from traindyno.core.s3_keys import (
     result_key,
     verdict_key,
 )
-from traindyno.core.statistics.hosts import HostClass
 from traindyno.core.verdict.report_data import parse_report
+from traindyno.figures.hosts import HostClass
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.plan_round import plan_next_round

@@ -12,10 +12,10 @@ from traindyno.core.jobs.job import Job, parse_owner
 from traindyno.core.jobs.journal_format import OUTPACED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import report_html_key
-from traindyno.core.search.outpaced import Pace, early_end, pace_of
-from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.runs import round_of
 from traindyno.core.verdict.verdict import Finding
+from traindyno.figures.in_job.outpaced import Pace, early_end, pace_of
+from traindyno.figures.in_job.run_scatter import run_scatter
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 

@@ -23,8 +23,8 @@ from localcloud.sagemaker_service.jobs.job import Engine, new_job
 from localcloud.sagemaker_service.settings import ServiceSettings
 from tests.local.jobs import job_request
 from tests.unit.run_samples import known
-from traindyno.core.search.run_scatter import ACCELERATORS
 from traindyno.core.step_log.line import SCATTER_VARIABLE
+from traindyno.figures.in_job.run_scatter import ACCELERATORS
 
 
 @pytest.fixture

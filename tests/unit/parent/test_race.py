@@ -13,7 +13,6 @@ import pytest
 
 from tests.unit.parent.shared_job import ENTRY, SharedJob, run_document
 from tests.unit.run_samples import known
-from traindyno.core.search.outpaced import MOST_STEPS
 from traindyno.core.step_log.line import (
     BATCH_SEARCH,
     KEPT_STEPS,
@@ -22,6 +21,7 @@ from traindyno.core.step_log.line import (
     phase_line,
     step_line,
 )
+from traindyno.figures.in_job.outpaced import MOST_STEPS
 from traindyno.parent.step_times import RunLogs, StepsSoFar, work_per_sample
 
 PROGRAM = Path(__file__).with_name("racing.py")
@@ -113,7 +113,9 @@ def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
         racing("warms-up", SLOW, steps=1, waits=3.0),
     )
     job = race(tmp_path, racing("best", FAST), behind, warms_up)
-    job.entry = f"from traindyno.core.search import outpaced; outpaced.STALL_SECONDS = 1.5; {ENTRY}"
+    job.entry = (
+        f"from traindyno.figures.in_job import outpaced; outpaced.STALL_SECONDS = 1.5; {ENTRY}"
+    )
     assert job.carry()[0] == 0
     assert reasons(job) == {"best": "exited", "behind": "outpaced", "warms-up": "exited"}
     bound = (job.end("behind") or {})["bound"]
@@ -136,7 +138,9 @@ def test_a_first_run_that_stalls_is_ended_by_its_own_earlier_steps(
     waits = LONG_SECONDS if reason == "stalled" else 2.5
     stalls = racing("stalls", FAST, steps=8, waits=waits)
     job = race(tmp_path, {**stalls, "hyperparameters": hyperparameters}, racing("later", FAST))
-    job.entry = f"from traindyno.core.search import outpaced; outpaced.STALL_SECONDS = 1.0; {ENTRY}"
+    job.entry = (
+        f"from traindyno.figures.in_job import outpaced; outpaced.STALL_SECONDS = 1.0; {ENTRY}"
+    )
     assert job.carry()[0] == 0
     assert reasons(job) == {"stalls": reason, "later": "exited"}
 

@@ -23,13 +23,13 @@ from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.run.workload import FullRun
-from traindyno.core.statistics.hosts import HostClass, HostPriors, HostSpread
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.figures.hosts import HostClass, HostPriors, HostSpread
 from traindyno.report.html import render
 from traindyno.slices.pricing.client import reprice
 from traindyno.slices.pricing.lab import PART, PricedOption, observe_discounts, price_options

@@ -33,7 +33,6 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.statistics.estimates import Comparison, Estimate
 from traindyno.core.verdict.comparison import (
     CellChange,
     Change,
@@ -43,6 +42,7 @@ from traindyno.core.verdict.comparison import (
 )
 from traindyno.core.verdict.confounds import Difference
 from traindyno.core.verdict.gate import DEARER, Gate, GatedFigure, GateFinding, check_gate
+from traindyno.figures.estimates import Comparison, Estimate
 from traindyno.store.results import load_record
 
 WORSE = 1

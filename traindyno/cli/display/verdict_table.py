@@ -13,8 +13,6 @@ from traindyno.core.costs.quantity_text import (
     share_text,
     usd_text,
 )
-from traindyno.core.statistics.estimates import Estimate
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_figures import (
     CELL_FIGURES,
     CellFigure,
@@ -27,6 +25,8 @@ from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.estimates import Estimate
+from traindyno.figures.selection import Relation
 from traindyno.slices.report_parts import VERDICT_LINES
 
 MOST_CELLS = 12

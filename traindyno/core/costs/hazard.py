@@ -14,9 +14,9 @@ from traindyno.core.costs.projection import INTERRUPTED, measured_attempt, unbil
 from traindyno.core.jobs.attempt import FAULT_ERRORS, Attempt, trained_seconds
 from traindyno.core.jobs.outcome import FAULTS, OWN_FAILURES, SUCCESSES
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.distributions import SIGNIFICANCE, gamma_quantile, incomplete_beta
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.goal import SpotTerms
+from traindyno.figures.distributions import SIGNIFICANCE, gamma_quantile, incomplete_beta
 
 # Instance type, purchase option.
 HazardKey = tuple[str, str]

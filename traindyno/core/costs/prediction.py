@@ -15,10 +15,10 @@ from traindyno.core.costs.hazard import (
 from traindyno.core.costs.interruptions import Interrupted, mean_work
 from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.run_scatter import KNOWN_DEGREES
-from traindyno.core.statistics.distributions import incomplete_beta, t_quantile
-from traindyno.core.statistics.estimates import NO_RANGE, Interval, Range, moderate
-from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread, Trial, one_more_run
+from traindyno.figures.distributions import incomplete_beta, t_quantile
+from traindyno.figures.estimates import NO_RANGE, Interval, Range, moderate
+from traindyno.figures.hosts import STATED_PRIOR, HostSpread, Trial, one_more_run
+from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES
 
 PREDICTION_CONFIDENCE = 0.90
 _TAIL = (1 - PREDICTION_CONFIDENCE) / 2

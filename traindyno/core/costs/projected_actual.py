@@ -18,7 +18,7 @@ from traindyno.core.costs.quantity_text import (
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Interval
+from traindyno.figures.estimates import Interval
 
 # Seconds, dollars, bytes of the device that needs the most, and a share.
 TEXTS: Mapping[str, Callable[[Any], str]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import sqrt
 
-from traindyno.core.statistics.autocorrelation import robust_long_run_deviation
+from traindyno.figures.autocorrelation import robust_long_run_deviation
 
 LEAST_CHANGE = 0.02
 LEAST_REGIME_STEPS = 5

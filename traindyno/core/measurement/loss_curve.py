@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import isfinite, nan
 from statistics import fmean
 
-from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.step_log.step_table import StepTable
+from traindyno.figures.estimates import mean_of
 
 MOST_POINTS = 200
 

@@ -21,8 +21,8 @@ from statistics import fmean, variance
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.distributions import SIGNIFICANCE
-from traindyno.core.statistics.estimates import (
+from traindyno.figures.distributions import SIGNIFICANCE
+from traindyno.figures.estimates import (
     LEAST_COUNT,
     Comparison,
     Interval,

@@ -14,12 +14,12 @@ from traindyno.core.measurement.steady_window import Drift, SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import SingleStall
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
-from traindyno.core.statistics.estimates import mean_of
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
 from traindyno.core.step_log.fields import Evaluation, ModelSize, facts_of
 from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, ROW_VALUES, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unknown_work import name_unknown_work
+from traindyno.figures.estimates import mean_of
 
 LEARNT_LATER = (BATCH_SEARCH, ROW_VALUES)
 # A run that loses more than this share of its CPU time is contended: the share equals the tolerance

@@ -6,9 +6,9 @@ from itertools import pairwise
 from math import exp, log
 from statistics import fmean, median, variance
 
-from traindyno.core.statistics.autocorrelation import LEAST_DEVIATION
-from traindyno.core.statistics.estimates import LEAST_COUNT
 from traindyno.core.step_log.line import BATCH_SEARCH, PAUSE
+from traindyno.figures.autocorrelation import LEAST_DEVIATION
+from traindyno.figures.estimates import LEAST_COUNT
 
 STALL = "stall"
 _DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution

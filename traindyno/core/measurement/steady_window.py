@@ -11,8 +11,8 @@ from traindyno.core.measurement.change_points import (
     find_regimes,
 )
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
-from traindyno.core.statistics.autocorrelation import Trend, estimate_trend
-from traindyno.core.statistics.distributions import SIGNIFICANCE
+from traindyno.figures.autocorrelation import Trend, estimate_trend
+from traindyno.figures.distributions import SIGNIFICANCE
 
 EARLY_SHARE = 0.1
 LEAST_STEADY_SHARE = 0.2

@@ -12,8 +12,6 @@ from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 from traindyno.core.measurement.throughput import Throughput
-from traindyno.core.statistics.distributions import t_quantile
-from traindyno.core.statistics.estimates import CONFIDENCE
 from traindyno.core.step_log.content import ProcessLog, Session
 from traindyno.core.step_log.fields import facts_between_steps
 from traindyno.core.step_log.line import (
@@ -28,6 +26,8 @@ from traindyno.core.step_log.line import (
     WHOLE_STEP,
 )
 from traindyno.core.step_log.step_table import StepTable
+from traindyno.figures.distributions import t_quantile
+from traindyno.figures.estimates import CONFIDENCE
 
 NORMAL_QUANTILE = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 LEAST_PROBE_STEPS = 2

@@ -20,9 +20,9 @@ from traindyno.core.measurement.steady_window import (
     find_steady_window,
     judge_steadiness,
 )
-from traindyno.core.statistics.autocorrelation import estimate_mean
-from traindyno.core.statistics.distributions import t_half_width
-from traindyno.core.statistics.estimates import CONFIDENCE, satterthwaite
+from traindyno.figures.autocorrelation import estimate_mean
+from traindyno.figures.distributions import t_half_width
+from traindyno.figures.estimates import CONFIDENCE, satterthwaite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

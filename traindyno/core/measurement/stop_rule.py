@@ -8,8 +8,8 @@ from statistics import fmean, median
 
 from traindyno.core.measurement.steady_window import LEAST_STEADY_SHARE
 from traindyno.core.measurement.step_time import measure_step_time
-from traindyno.core.search.outpaced import LEAST_STEPS, WARM_UP_STEPS
-from traindyno.core.statistics.distributions import SIGNIFICANCE
+from traindyno.figures.distributions import SIGNIFICANCE
+from traindyno.figures.in_job.outpaced import LEAST_STEPS, WARM_UP_STEPS
 
 # After so many steps a run sets its number of steps.
 STEPS_TO_TELL = WARM_UP_STEPS + LEAST_STEPS

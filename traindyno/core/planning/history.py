@@ -14,8 +14,11 @@ from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.stop_rule import steps_that_last
 from traindyno.core.run.probe_steps import most_probe_steps
 from traindyno.core.run.workload import workload_document
-from traindyno.core.statistics.estimates import mean_of
-from traindyno.core.statistics.hosts import (
+from traindyno.core.suite.choices import Task
+from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
+from traindyno.core.suite.suite import Suite
+from traindyno.figures.estimates import mean_of
+from traindyno.figures.hosts import (
     STATED_PRIORS,
     HostClass,
     HostPriors,
@@ -23,9 +26,6 @@ from traindyno.core.statistics.hosts import (
     host_class,
     update_prior,
 )
-from traindyno.core.suite.choices import Task
-from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
-from traindyno.core.suite.suite import Suite
 
 WORK_ID_DIGITS = 16
 # The settings that decide when a run stops, without max_steps and least_seconds: the difference in

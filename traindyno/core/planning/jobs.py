@@ -14,7 +14,6 @@ from traindyno.core.instances.instance_types import (
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import Histories, expect_job
 from traindyno.core.s3_keys import is_packed_by_client, is_s3_uri
-from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.arguments import READ_BY_SHELLS, arguments_of, command_arguments
 from traindyno.core.suite.aws_images import FIRST_TORCHRUN_VERSION, pytorch_version
 from traindyno.core.suite.cells import Cell
@@ -27,6 +26,7 @@ from traindyno.core.suite.choices import TRAITS, Compiler, Jobs, Task
 from traindyno.core.suite.preparation import is_packed, needs_preparation
 from traindyno.core.suite.runs import round_of, run_id_of, values_in_cells, with_seeds
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.figures.in_job.run_scatter import run_scatter
 
 # Their documents fit into one row, and into one state, which holds 256 KiB with the job's end.
 # Texts of a cell have any length.

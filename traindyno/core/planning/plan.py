@@ -50,9 +50,9 @@ from traindyno.core.planning.refusals import (
 from traindyno.core.planning.waves import wave_counts
 from traindyno.core.run.processes import Degrees, degrees_of, neighbour_count, world_size
 from traindyno.core.run.tokens import TokenSet
-from traindyno.core.statistics.hosts import HostPriors
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
+from traindyno.figures.hosts import HostPriors
 
 STORED_PLAN = Format(name="stored plan", version=1)
 # A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.

@@ -15,11 +15,11 @@ from traindyno.core.planning.jobs import (
     share_jobs,
     why_alone,
 )
-from traindyno.core.search.race import MOST_CONTENDERS
-from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import make_runs, trial_runs
 from traindyno.core.suite.suite import Suite
+from traindyno.figures.in_job.race import MOST_CONTENDERS
+from traindyno.figures.in_job.run_scatter import run_scatter
 
 #: In a race of published surfaces the median is one, of one group; a second one is for the margin.
 TYPICAL_CONTENDERS = 2

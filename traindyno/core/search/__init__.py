@@ -1,1 +1,1 @@
-"""The race, which measures the leading cells again, and the search for the largest batch."""
+"""The search for the largest batch of a cell."""

@@ -18,12 +18,12 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.jobs.run_end import NONE_FITS
-from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.trained_weights import CellWeights
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.figures.estimates import Estimate, Interval
 
 PREDICTION = "90 % prediction interval for one future run of the whole workload"
 FigureValue = Estimate | Interval | Mapping[str, int] | Decimal | float | str | None

@@ -10,11 +10,11 @@ from traindyno.core.costs.to_target import evaluated
 from traindyno.core.documents.stored import StoredPart
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.run.record import QualityTarget
-from traindyno.core.statistics.estimates import Estimate, estimate, estimate_share
-from traindyno.core.statistics.selection import Correction
 from traindyno.core.suite.choices import Quality
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell
 from traindyno.core.verdict.quantity import ToTarget, last_value
+from traindyno.figures.estimates import Estimate, estimate, estimate_share
+from traindyno.figures.selection import Correction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,6 @@ from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.documents.stored import AnyPart, Part, StoredPart, find_part
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
 from traindyno.core.run.record import QualityTarget
-from traindyno.core.statistics.estimates import Estimate, mean_of
-from traindyno.core.statistics.hosts import STATED_PRIOR, HostSpread
-from traindyno.core.statistics.selection import Correction
 from traindyno.core.verdict.cell_quality import measure_quality
 from traindyno.core.verdict.cell_trials import RATES, CellTrials, Noise, estimate_cell
 from traindyno.core.verdict.found_batch import measure_batch
@@ -31,6 +28,9 @@ from traindyno.core.verdict.quantity import (
 )
 from traindyno.core.verdict.slow_steps import measure_steps
 from traindyno.core.verdict.trained_weights import measure_weights
+from traindyno.figures.estimates import Estimate, mean_of
+from traindyno.figures.hosts import STATED_PRIOR, HostSpread
+from traindyno.figures.selection import Correction
 
 #: The figures that each feature makes of a cell's trials. The estimates of the best cell are
 #: corrected.

@@ -19,47 +19,6 @@ from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.throughput import Throughput
-from traindyno.core.search.run_scatter import (
-    KNOWN_DEGREES,
-    RunScatter,
-    measured_scatter,
-    run_scatter,
-)
-from traindyno.core.statistics.autocorrelation import (
-    largest_correlation,
-    serial_correlation,
-    variance_inflation,
-)
-from traindyno.core.statistics.blocks import NO_POOL, Pool, residuals
-from traindyno.core.statistics.cell_means import cell_means
-from traindyno.core.statistics.estimates import (
-    NO_RANGE,
-    Comparison,
-    Estimate,
-    LogMean,
-    Range,
-    comparison_of,
-    estimate_of_mean,
-    log_mean,
-    mean_of,
-    variance,
-)
-from traindyno.core.statistics.hosts import (
-    ONE_MACHINE,
-    STATED_PRIOR,
-    STATED_PRIORS,
-    HostClass,
-    HostPriors,
-    HostSpread,
-    Trial,
-    blocks_of,
-    compare_on_hosts,
-    draw_count,
-    host_class,
-    mean_over_hosts,
-    one_more_run,
-)
-from traindyno.core.statistics.selection import Correction
 from traindyno.core.step_log.line import SCATTER
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import block_of
@@ -76,6 +35,47 @@ from traindyno.core.verdict.quantity import (
     training_seconds,
 )
 from traindyno.core.verdict.undecided import Undecided, find_undecided, range_between
+from traindyno.figures.autocorrelation import (
+    largest_correlation,
+    serial_correlation,
+    variance_inflation,
+)
+from traindyno.figures.blocks import NO_POOL, Pool, residuals
+from traindyno.figures.cell_means import cell_means
+from traindyno.figures.estimates import (
+    NO_RANGE,
+    Comparison,
+    Estimate,
+    LogMean,
+    Range,
+    comparison_of,
+    estimate_of_mean,
+    log_mean,
+    mean_of,
+    variance,
+)
+from traindyno.figures.hosts import (
+    ONE_MACHINE,
+    STATED_PRIOR,
+    STATED_PRIORS,
+    HostClass,
+    HostPriors,
+    HostSpread,
+    Trial,
+    blocks_of,
+    compare_on_hosts,
+    draw_count,
+    host_class,
+    mean_over_hosts,
+    one_more_run,
+)
+from traindyno.figures.in_job.run_scatter import (
+    KNOWN_DEGREES,
+    RunScatter,
+    measured_scatter,
+    run_scatter,
+)
+from traindyno.figures.selection import Correction
 
 # What is undecided about the time per step is undecided about these, and inversely about rates.
 PROJECTED = (*PAID_AGAIN, training_seconds)

@@ -13,10 +13,6 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.measurement.loss_parity import LossParity, check_loss_parities
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.run_scatter import KNOWN_DEGREES
-from traindyno.core.statistics.distributions import SIGNIFICANCE, adjust_by_holm
-from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.hosts import HostPriors, HostSpread
 from traindyno.core.step_log.line import PLACE, ROW_VALUES, SHARED_JOB
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
@@ -36,6 +32,10 @@ from traindyno.core.verdict.quantity import (
     projected_usd,
     samples_per_second,
 )
+from traindyno.figures.distributions import SIGNIFICANCE, adjust_by_holm
+from traindyno.figures.estimates import Comparison
+from traindyno.figures.hosts import HostPriors, HostSpread
+from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES
 
 # These fields of a workload say how the work is done; two executions that differ in them can be
 # compared.

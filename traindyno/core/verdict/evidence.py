@@ -13,10 +13,6 @@ from traindyno.core.measurement.loss_parity import LossParity, ParityFinding, ch
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.run.record import QualityTarget
 from traindyno.core.run.workload import Workload
-from traindyno.core.search.race import Racer, pick_contenders
-from traindyno.core.search.run_scatter import KNOWN_DEGREES, NO_SCATTER, RunScatter
-from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
-from traindyno.core.statistics.hosts import STATED_PRIORS, HostPriors
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
@@ -33,6 +29,10 @@ from traindyno.core.verdict.confounds import LearningKey, learning_key
 from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, quantity_of
 from traindyno.core.verdict.quantity import Quantity, projected_usd
 from traindyno.core.verdict.unlike_work import find_unlike_work
+from traindyno.figures.distributions import SIGNIFICANCE, t_quantile
+from traindyno.figures.hosts import STATED_PRIORS, HostPriors
+from traindyno.figures.in_job.race import Racer, pick_contenders
+from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES, NO_SCATTER, RunScatter
 
 BREAKS_LIMIT = "it exceeds the goal's limit"
 MAY_BREAK_LIMIT = "more than 5 % of its runs may exceed the goal's limit"

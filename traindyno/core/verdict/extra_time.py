@@ -9,8 +9,8 @@ from math import log, log1p
 from traindyno.core.costs.hazard import Hazard, HazardKey, UnevenFaults, measure_success
 from traindyno.core.costs.interruptions import mean_work
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import NO_RANGE, Range, range_to
 from traindyno.core.verdict.quantity import PAID_AGAIN, Quantity, ToTarget, projected_seconds
+from traindyno.figures.estimates import NO_RANGE, Range, range_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ from enum import StrEnum
 from math import ceil, log
 
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
-from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.selection import POWER
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.comparison import CellChange, ExecutionComparison
+from traindyno.figures.distributions import SIGNIFICANCE, t_quantile
+from traindyno.figures.estimates import Comparison
+from traindyno.figures.selection import POWER
 
 # Beyond so many jobs of each execution, none are proposed.
 MOST_JOBS = 100

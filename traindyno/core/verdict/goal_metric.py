@@ -7,7 +7,6 @@ from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.run.record import QualityTarget
-from traindyno.core.statistics.estimates import Estimate
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
@@ -18,6 +17,7 @@ from traindyno.core.verdict.quantity import (
     projected_seconds,
     projected_usd,
 )
+from traindyno.figures.estimates import Estimate
 
 CENTS = Decimal("0.0001")
 

@@ -6,8 +6,6 @@ from math import ceil
 
 from traindyno.core.jobs.outcome import OWN_FAILURES
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
 from traindyno.core.suite.suite import Run, Suite
@@ -15,6 +13,8 @@ from traindyno.core.verdict.cell_trials import CellTrials, lost_long_runs
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
 from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
+from traindyno.figures.hosts import HostPriors
+from traindyno.figures.selection import Relation
 
 # A cell is dropped after so many trials without information (no capacity, an image that can't be
 # pulled).

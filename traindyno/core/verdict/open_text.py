@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import expm1
 
 from traindyno.core.costs.quantity_text import share_text
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.figures.selection import Relation
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.hosts import pool_of
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells
 from traindyno.core.verdict.quantity import Quantity
+from traindyno.figures.estimates import Comparison
+from traindyno.figures.hosts import pool_of
 from traindyno.figures.settle import Rival, ToDecide, settle
 
 

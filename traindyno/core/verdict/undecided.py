@@ -13,7 +13,7 @@ from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import are_alike, are_at_one_step, is_one_of
 from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_time import SingleStall
-from traindyno.core.statistics.estimates import NO_RANGE, Range, range_to
+from traindyno.figures.estimates import NO_RANGE, Range, range_to
 
 # A trend over all trials of a cell counts as a drift at this two-sided level.
 DRIFT_P = 0.01

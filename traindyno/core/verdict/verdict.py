@@ -12,11 +12,6 @@ from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.search.run_scatter import NO_SCATTER, RunScatter
-from traindyno.core.statistics.distributions import SIGNIFICANCE
-from traindyno.core.statistics.estimates import Estimate, Interval
-from traindyno.core.statistics.hosts import HostPriors
-from traindyno.core.statistics.selection import Correction, Relation, correct_for_selection
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
@@ -35,6 +30,11 @@ from traindyno.core.verdict.goal_metric import (
 )
 from traindyno.core.verdict.quantity import Quantity
 from traindyno.core.verdict.recommendation import Recommendation, recommend
+from traindyno.figures.distributions import SIGNIFICANCE
+from traindyno.figures.estimates import Estimate, Interval
+from traindyno.figures.hosts import HostPriors
+from traindyno.figures.in_job.run_scatter import NO_SCATTER, RunScatter
+from traindyno.figures.selection import Correction, Relation, correct_for_selection
 from traindyno.figures.settle import Rival, ToDecide, simultaneous
 
 VERDICT = Format(name="verdict", version=1)

@@ -18,8 +18,6 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.statistics.estimates import Estimate, Interval
-from traindyno.core.statistics.selection import MOST_TRIALS, POWER, Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
@@ -34,6 +32,8 @@ from traindyno.core.verdict.open_text import (
 )
 from traindyno.core.verdict.slow_steps import CellSteps, describe_steps
 from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.figures.estimates import Estimate, Interval
+from traindyno.figures.selection import MOST_TRIALS, POWER, Relation
 from traindyno.figures.settle import Rival
 
 MOST_CHANGES = 6

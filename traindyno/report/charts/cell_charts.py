@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text
-from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import metric_text
+from traindyno.figures.estimates import Estimate, Interval
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.plot import (
     Scale,

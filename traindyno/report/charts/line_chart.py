@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traindyno.core.costs.quantity_text import number_text
-from traindyno.core.statistics.estimates import Interval
+from traindyno.figures.estimates import Interval
 from traindyno.report.charts.plot import (
     SERIES_COLORS,
     Scale,

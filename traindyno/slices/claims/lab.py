@@ -9,7 +9,6 @@ from math import inf
 from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Estimate, Interval, compare, estimate
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.suite_file import cell_values
@@ -28,6 +27,7 @@ from traindyno.core.verdict.quantity import (
     training_seconds,
 )
 from traindyno.core.verdict.report_data import Report
+from traindyno.figures.estimates import Estimate, Interval, compare, estimate
 from traindyno.report.markup import Markup, columns, draw_table, element, estimate_cell, join
 from traindyno.slices.claims.suite import (
     Claim,

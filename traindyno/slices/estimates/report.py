@@ -10,11 +10,11 @@ from traindyno.core.jobs.outcome import SUCCESSES, Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.s3_keys import suite_key
-from traindyno.core.statistics.estimates import Interval, mean_of
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.report_data import Report
+from traindyno.figures.estimates import Interval, mean_of
 from traindyno.report.markup import Markup
 from traindyno.report.projected_section import draw_projected
 from traindyno.store.results import load_results

@@ -11,13 +11,13 @@ from itertools import pairwise
 
 from traindyno.core.costs.quantity_text import number_text, seconds_text, share_text, usd_text
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.figures.estimates import Interval
 from traindyno.report.charts.figure import View, draw_figure, draw_views
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
 from traindyno.report.markup import (

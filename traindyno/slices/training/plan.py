@@ -17,11 +17,11 @@ from traindyno.core.planning.job_terms import JobTerms
 from traindyno.core.run.processes import planned_batch_size
 from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, Settings
 from traindyno.core.s3_keys import SUITES_PREFIX
-from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.suite import MOST_HOURS, Limits, Suite
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.figures.estimates import Interval
 
 TRAINING = Format(name="training", version=1)
 MINUTES_BETWEEN_CHECKPOINTS = 10

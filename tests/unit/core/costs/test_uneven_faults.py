@@ -12,7 +12,7 @@ from tests.unit.run_samples import completed_result, failed_result, make_cell
 from traindyno.core.costs.hazard import find_uneven_faults
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.distributions import SIGNIFICANCE
+from traindyno.figures.distributions import SIGNIFICANCE
 
 TRIALS = 5
 

@@ -6,8 +6,8 @@ import pytest
 from traindyno.core.measurement.stalls import STALL
 from traindyno.core.measurement.step_time import measure_step_time
 from traindyno.core.measurement.stop_rule import is_known_well_enough, is_look_due
-from traindyno.core.statistics.autocorrelation import estimate_mean
-from traindyno.core.statistics.distributions import t_half_width
+from traindyno.figures.autocorrelation import estimate_mean
+from traindyno.figures.distributions import t_half_width
 
 
 def noisy(count: int, *, spread: float = 0.01, seed: int = 5) -> list[float]:

@@ -25,9 +25,9 @@ from traindyno.core.planning.history import (
     work_id_of,
 )
 from traindyno.core.planning.plan import Plan, plan_suite
-from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostPriors
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
+from traindyno.figures.hosts import STATED_PRIORS, HostClass, HostPriors
 
 
 def past(*, max_steps: int = 200, **changes: Any) -> PastRun:

@@ -12,9 +12,9 @@ from tests.unit.suites import unprepared_suite
 from traindyno.core.costs.prices import Price, cost_usd
 from traindyno.core.planning.plan import Plan, plan_again, plan_suite
 from traindyno.core.planning.quotas import QuotaReading, instance_quota, needed_quotas
-from traindyno.core.statistics.hosts import HostClass, HostSpread
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
+from traindyno.figures.hosts import HostClass, HostSpread
 
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800, "max_attempts": 3}
 # 480 s for the image, 840 s, 120 s to stop, 300 s to upload and 60 s of margin: half an hour is

@@ -15,11 +15,11 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.jobs import runs_again, share_jobs
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.planned_jobs import most_rounds, planned_jobs, typical_rounds
-from traindyno.core.search.run_scatter import run_scatter
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Limits, Measurement, Run, Suite
 from traindyno.core.verdict.next_round import plan_round
+from traindyno.figures.in_job.run_scatter import run_scatter
 
 G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
 

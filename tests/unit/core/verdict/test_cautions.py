@@ -7,10 +7,10 @@ import pytest
 from tests.sentences import Snapshot
 from tests.unit.verdict_samples import BEST, SECOND, THIRD, make_row, make_verdict
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
-from traindyno.core.statistics.estimates import Estimate, Interval
 from traindyno.core.verdict.cautions import describe_cautions, describe_parity
 from traindyno.core.verdict.confounds import Confound, Difference
 from traindyno.core.verdict.verdict import Finding
+from traindyno.figures.estimates import Estimate, Interval
 
 HOSTS = (
     "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; "

@@ -21,7 +21,6 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
 from traindyno.core.run.workload import FullRun
-from traindyno.core.statistics.estimates import Range
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
@@ -30,6 +29,7 @@ from traindyno.core.verdict.cell_trials import suite_trials
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.estimates import Range
 
 SUITE = make_suite(
     matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000

@@ -12,7 +12,6 @@ from tests.simulations.test_gate import SHAPES, Shape, findings
 from tests.unit.run_samples import PRICE, completed_results, failed_result, make_suite
 from traindyno.cli.commands.compare_command import gate_lines
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.statistics.estimates import comparison_of
 from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
 from traindyno.core.verdict.gate import (
     DEARER,
@@ -22,6 +21,7 @@ from traindyno.core.verdict.gate import (
     check_gate,
     jobs_to_decide,
 )
+from traindyno.figures.estimates import comparison_of
 
 STEADY = (1.0, 1.001, 0.999)
 

@@ -21,7 +21,6 @@ from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.jobs import share_jobs
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Measurement, Run, Suite
@@ -32,6 +31,7 @@ from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.selection import Relation
 from traindyno.slices.pricing.lab import price_options
 
 NEAR = 1e-6

@@ -13,7 +13,6 @@ from tests.unit.verdict_samples import make_rival, make_verdict
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.step_log.line import SCATTER
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
@@ -24,6 +23,7 @@ from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import MOST_UNTOLD, is_futile, plan_round
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.selection import Relation
 from traindyno.figures.settle import ToDecide
 
 BATCHES = (1, 2, 4, 8)

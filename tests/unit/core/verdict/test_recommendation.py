@@ -8,13 +8,13 @@ import pytest
 
 from tests.unit.core.verdict.test_reservations import on_host
 from tests.unit.run_samples import completed_results, known, make_cell, make_suite
-from traindyno.core.statistics.distributions import t_quantile
-from traindyno.core.statistics.estimates import Comparison, comparison_of
-from traindyno.core.statistics.selection import Relation, correct_for_selection, trials_to_decide
 from traindyno.core.verdict.cell_row import build_row
 from traindyno.core.verdict.cell_trials import CellTrials, Noise, suite_trials
 from traindyno.core.verdict.quantity import projected_seconds
 from traindyno.core.verdict.recommendation import recommend
+from traindyno.figures.distributions import t_quantile
+from traindyno.figures.estimates import Comparison, comparison_of
+from traindyno.figures.selection import Relation, correct_for_selection, trials_to_decide
 from traindyno.figures.settle import simultaneous
 
 

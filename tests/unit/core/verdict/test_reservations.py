@@ -14,11 +14,11 @@ from tests.unit.run_samples import completed_results, failed_result, known, make
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.statistics.hosts import STATED_PRIORS, HostClass, HostSpread
 from traindyno.core.step_log import line
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.hosts import STATED_PRIORS, HostClass, HostSpread
 
 SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"}

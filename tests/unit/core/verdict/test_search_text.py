@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.verdict_samples import SECOND, make_row, make_verdict
-from traindyno.core.search.run_scatter import RunScatter
 from traindyno.core.verdict.open_text import describe_search, none_near
 from traindyno.core.verdict.verdict import Verdict
+from traindyno.figures.in_job.run_scatter import RunScatter
 
 SCATTER = RunScatter(0.01)
 

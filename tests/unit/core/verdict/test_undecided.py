@@ -11,11 +11,11 @@ from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_time import SingleStall, measure_step_time
-from traindyno.core.statistics.estimates import NO_RANGE, Range
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.undecided import find_undecided, range_between
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.estimates import NO_RANGE, Range
 
 SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP)},

@@ -19,7 +19,6 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
 from traindyno.core.run.workload import FullRun
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
@@ -27,6 +26,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.selection import Relation
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)
 CHEAPEST = Goal(kind=GoalKind.CHEAPEST)

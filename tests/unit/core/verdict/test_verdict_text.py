@@ -19,8 +19,6 @@ from tests.unit.verdict_samples import (
 from traindyno.core.costs.hazard import Hazard
 from traindyno.core.costs.prediction import Prediction
 from traindyno.core.measurement.loss_parity import ParityFinding
-from traindyno.core.statistics.estimates import Interval
-from traindyno.core.statistics.selection import Relation
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
@@ -34,6 +32,8 @@ from traindyno.core.verdict.verdict_text import (
     metric_text,
     saving_text,
 )
+from traindyno.figures.estimates import Interval
+from traindyno.figures.selection import Relation
 from traindyno.figures.settle import ToDecide
 
 INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)

@@ -20,10 +20,10 @@ from traindyno.core.costs.prediction import Prediction
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.lab_names import EXECUTION_HOURS
 from traindyno.core.planning.job_terms import run_terms
-from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Jobs, Purchase
 from traindyno.core.suite.suite_file import suite_document
+from traindyno.figures.estimates import Interval
 from traindyno.slices.training.client import start_lines
 from traindyno.slices.training.forecast import forecast, read_pace
 from traindyno.slices.training.plan import (

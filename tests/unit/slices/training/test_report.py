@@ -21,10 +21,10 @@ from traindyno.cli.main import commands
 from traindyno.core.costs.projected_actual import ProjectedActual, job_seconds
 from traindyno.core.planning.plan import read_stored_plan, stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key
-from traindyno.core.statistics.estimates import Interval
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import parse_report
+from traindyno.figures.estimates import Interval
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.judge_suite import judge_suite
 from traindyno.slices.training.lab import plan_to_resume

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.run_samples import known
-from traindyno.core.statistics.autocorrelation import (
+from traindyno.figures.autocorrelation import (
     SeriesMean,
     Trend,
     estimate_mean,
@@ -14,7 +14,7 @@ from traindyno.core.statistics.autocorrelation import (
     long_run_variance,
     robust_long_run_deviation,
 )
-from traindyno.core.statistics.distributions import two_sided_p
+from traindyno.figures.distributions import two_sided_p
 
 
 def autoregression(

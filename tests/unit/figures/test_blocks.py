@@ -7,9 +7,9 @@ from math import exp, sqrt
 import pytest
 
 from tests.unit.run_samples import known
-from traindyno.core.statistics.blocks import NO_POOL, InBlock, Pool, compare_in_blocks, residuals
-from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.hosts import Trial, compare_on_hosts
+from traindyno.figures.blocks import NO_POOL, InBlock, Pool, compare_in_blocks, residuals
+from traindyno.figures.estimates import Comparison
+from traindyno.figures.hosts import Trial, compare_on_hosts
 
 
 def by_round(*logs: float) -> dict[str, InBlock]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import log
 from statistics import fmean
 
-from traindyno.core.statistics.blocks import EFFECTS, LEAST_DEGREES, dot, invert
-from traindyno.core.statistics.hosts import STATED_PRIOR, Trial, draws_of
+from traindyno.figures.blocks import EFFECTS, LEAST_DEGREES, dot, invert
+from traindyno.figures.hosts import STATED_PRIOR, Trial, draws_of
 
 # Of the error's variance to that of a block: blocks without any error, and an error beside which
 # blocks are nothing.

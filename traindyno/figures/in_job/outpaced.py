@@ -10,7 +10,7 @@ batch. Goals of quality are not judged so: a slower step may need fewer of them.
 from math import hypot, sqrt
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from traindyno.core.search.run_scatter import NONE_NEARER, RunScatter
+from traindyno.figures.in_job.run_scatter import NONE_NEARER, RunScatter
 
 #: The first steps compile, allocate and open files: they are part of the start.
 WARM_UP_STEPS = 2

@@ -4,8 +4,8 @@ from math import pi
 
 import pytest
 
-from traindyno.core.statistics import distributions
-from traindyno.core.statistics.distributions import incomplete_beta, t_quantile, two_sided_p
+from traindyno.figures import distributions
+from traindyno.figures.distributions import incomplete_beta, t_quantile, two_sided_p
 
 
 @pytest.mark.parametrize(("x", "expected"), [(-0.5, 0.0), (0.0, 0.0), (1.0, 1.0), (1.5, 1.0)])

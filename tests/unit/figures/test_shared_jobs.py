@@ -7,8 +7,8 @@ from statistics import variance
 
 import pytest
 
-from traindyno.core.statistics.estimates import Comparison
-from traindyno.core.statistics.hosts import Trial, compare_on_hosts, pool_of
+from traindyno.figures.estimates import Comparison
+from traindyno.figures.hosts import Trial, compare_on_hosts, pool_of
 
 NOISE = 0.005
 Cells = list[list[Trial]]

@@ -5,9 +5,9 @@ from math import ceil, log, sqrt
 import pytest
 
 from tests.unit.run_samples import known
-from traindyno.core.statistics.distributions import t_quantile
-from traindyno.core.statistics.estimates import Comparison, comparison_of
-from traindyno.core.statistics.selection import (
+from traindyno.figures.distributions import t_quantile
+from traindyno.figures.estimates import Comparison, comparison_of
+from traindyno.figures.selection import (
     Relation,
     correct_for_selection,
     count_contenders,

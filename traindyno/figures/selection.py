@@ -17,8 +17,8 @@ from enum import StrEnum
 from math import inf, log
 from statistics import fmean
 
-from traindyno.core.statistics.distributions import SIGNIFICANCE, t_quantile
-from traindyno.core.statistics.estimates import Comparison
+from traindyno.figures.distributions import SIGNIFICANCE, t_quantile
+from traindyno.figures.estimates import Comparison
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation
 # errs above 5 %.

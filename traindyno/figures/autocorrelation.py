@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import log, pi, sqrt
 from statistics import fmean, median
 
-from traindyno.core.statistics.distributions import t_half_width, two_sided_p
+from traindyno.figures.distributions import t_half_width, two_sided_p
 
 LEAST_VALUES = 20
 LEAST_DEVIATION = 1e-4  # on the logarithmic scale: 0.01 %, below the noise of any timer

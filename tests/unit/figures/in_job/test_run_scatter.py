@@ -6,7 +6,8 @@ import pytest
 
 from traindyno.callbacks.environment import environment_facts
 from traindyno.core.instances.instance_types import instance_types
-from traindyno.core.search.run_scatter import (
+from traindyno.core.step_log.line import SCATTER, SCATTER_VARIABLE
+from traindyno.figures.in_job.run_scatter import (
     ACCELERATORS,
     CPUS,
     SEEDS,
@@ -14,7 +15,6 @@ from traindyno.core.search.run_scatter import (
     measured_scatter,
     run_scatter,
 )
-from traindyno.core.step_log.line import SCATTER, SCATTER_VARIABLE
 
 
 def test_each_type_of_the_catalogue_has_the_scatter_of_its_kind() -> None:

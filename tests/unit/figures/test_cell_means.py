@@ -6,8 +6,8 @@ from statistics import fmean
 
 import pytest
 
-from traindyno.core.statistics.cell_means import cell_means
-from traindyno.core.statistics.hosts import Trial
+from traindyno.figures.cell_means import cell_means
+from traindyno.figures.hosts import Trial
 
 
 def trial(

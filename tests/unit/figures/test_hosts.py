@@ -7,8 +7,8 @@ from statistics import fmean, stdev
 import pytest
 
 from tests.unit.run_samples import known
-from traindyno.core.statistics.estimates import compare
-from traindyno.core.statistics.hosts import (
+from traindyno.figures.estimates import compare
+from traindyno.figures.hosts import (
     ONE_MACHINE,
     STATED_PRIOR,
     STATED_PRIORS,

@@ -13,7 +13,7 @@ from enum import StrEnum
 from math import log, sqrt
 from statistics import fmean
 
-from traindyno.core.statistics.blocks import (
+from traindyno.figures.blocks import (
     LEAST_JOBS,
     NO_POOL,
     Blocks,
@@ -21,7 +21,7 @@ from traindyno.core.statistics.blocks import (
     Pool,
     compare_in_blocks,
 )
-from traindyno.core.statistics.estimates import (
+from traindyno.figures.estimates import (
     KNOWN,
     LEAST_COUNT,
     Comparison,

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from traindyno.core.statistics.autocorrelation import (
+from traindyno.figures.autocorrelation import (
     largest_correlation,
     serial_correlation,
     variance_inflation,

@@ -7,7 +7,8 @@ from statistics import NormalDist
 import pytest
 
 from tests.unit.run_samples import known
-from traindyno.core.search.outpaced import (
+from traindyno.figures.distributions import t_quantile
+from traindyno.figures.in_job.outpaced import (
     LEAST_STEPS,
     MOST_STEPS,
     STALL_SECONDS,
@@ -21,8 +22,7 @@ from traindyno.core.search.outpaced import (
     most_seconds,
     pace_of,
 )
-from traindyno.core.search.run_scatter import ACCELERATORS, RunScatter, run_scatter
-from traindyno.core.statistics.distributions import t_quantile
+from traindyno.figures.in_job.run_scatter import ACCELERATORS, RunScatter, run_scatter
 
 BEST = Pace(
     seconds_per_sample=0.01,

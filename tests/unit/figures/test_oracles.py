@@ -13,7 +13,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from tests.properties import examples
 from tests.unit.run_samples import known
-from traindyno.core.statistics.distributions import (
+from traindyno.figures.distributions import (
     adjust_by_holm,
     gamma_quantile,
     incomplete_beta,
@@ -21,8 +21,8 @@ from traindyno.core.statistics.distributions import (
     t_quantile,
     two_sided_p,
 )
-from traindyno.core.statistics.estimates import compare, comparison_of, estimate, estimate_share
-from traindyno.core.statistics.selection import Relation, count_contenders, relate
+from traindyno.figures.estimates import compare, comparison_of, estimate, estimate_share
+from traindyno.figures.selection import Relation, count_contenders, relate
 from traindyno.figures.settle import simultaneous
 
 SAMPLES = range(20)

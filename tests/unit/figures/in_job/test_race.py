@@ -6,15 +6,15 @@ from random import Random
 import pytest
 
 from tests.unit.run_samples import known
-from traindyno.core.search.outpaced import Pace, pace_of
-from traindyno.core.search.race import (
+from traindyno.figures.in_job.outpaced import Pace, pace_of
+from traindyno.figures.in_job.race import (
     HOST_DEVIATIONS,
     MOST_CONTENDERS,
     Racer,
     contenders_in_job,
     pick_contenders,
 )
-from traindyno.core.search.run_scatter import run_scatter
+from traindyno.figures.in_job.run_scatter import run_scatter
 
 GPU, GPU_TYPE = run_scatter("ml.p4d.24xlarge"), "ml.p4d.24xlarge"
 

@@ -11,8 +11,8 @@ from math import hypot, log, sqrt
 from statistics import fmean
 from typing import Dict, List, Mapping, NamedTuple, Sequence
 
-from traindyno.core.search.outpaced import Pace
-from traindyno.core.search.run_scatter import RunScatter
+from traindyno.figures.in_job.outpaced import Pace
+from traindyno.figures.in_job.run_scatter import RunScatter
 
 #: Of one job, the best ones.
 MOST_CONTENDERS = 6

@@ -9,7 +9,7 @@ from itertools import chain
 from math import isclose
 from statistics import fmean
 
-from traindyno.core.statistics.estimates import (
+from traindyno.figures.estimates import (
     LEAST_COUNT,
     Comparison,
     comparison_of,

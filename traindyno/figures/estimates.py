@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import exp, fsum, inf, log, sqrt
 from statistics import fmean, stdev
 
-from traindyno.core.statistics.distributions import (
+from traindyno.figures.distributions import (
     SIGNIFICANCE,
     t_half_width,
     t_quantile,

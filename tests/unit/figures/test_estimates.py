@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests.properties import examples
 from tests.unit.run_samples import known
-from traindyno.core.statistics.distributions import two_sided_p
-from traindyno.core.statistics.estimates import (
+from traindyno.figures.distributions import two_sided_p
+from traindyno.figures.estimates import (
     Comparison,
     Estimate,
     Interval,
