@@ -126,9 +126,9 @@ def key_grants(storage: Storage, grants: Sequence[Grant]) -> list[Grant]:
     """
     used = {
         action
-        for each in grants
-        if each.resources[0].startswith(storage.bucket_arn)
-        for action in each.actions
+        for grant in grants
+        if grant.resources[0].startswith(storage.bucket_arn)
+        for action in grant.actions
     }
     actions = ["kms:Decrypt"] * ("s3:GetObject" in used) + ["kms:GenerateDataKey"] * (
         "s3:PutObject" in used

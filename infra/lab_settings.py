@@ -112,7 +112,7 @@ class LabFile:
         )
 
 
-NAMES = [each.name for each in fields(LabFile)]
+NAMES = [setting.name for setting in fields(LabFile)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,16 +197,14 @@ def _structured(path: Path, written: Mapping[str, Any]) -> LabFile:
 def _problems(file: LabFile) -> Iterator[str]:
     for name, (pattern, accepted) in PATTERNS.items():
         value = getattr(file, name)
-        for each in [value] if isinstance(value, str) and value else value:
-            if not re.fullmatch(pattern, each):
-                got = (
-                    "a text that is not repeated here"
-                    if name == "hub_token_secrets"
-                    else repr(each)
-                )
+        texts = [value] if isinstance(value, str) and value else value
+        for text in texts:
+            if not re.fullmatch(pattern, text):
+                is_secret = name == "hub_token_secrets"
+                got = "a text that is not repeated here" if is_secret else repr(text)
                 yield f"{name}: got {got}, expected {accepted}"
-            if "alias/" in each:
-                command = f"aws kms describe-key --key-id {each} --query KeyMetadata.Arn"
+            if "alias/" in text:
+                command = f"aws kms describe-key --key-id {text} --query KeyMetadata.Arn"
                 yield (
                     f"{name}: IAM permissions do not accept an alias; find the key's ARN with: "
                     f"{command}"
@@ -236,14 +234,14 @@ def _problems(file: LabFile) -> Iterator[str]:
 def _chosen(context: Mapping[str, Any], name: str, accepted: Iterable[str]) -> str:
     """The first one by default."""
     choices = [*accepted]
-    found = str(context.get(name, choices[0]))
-    if found not in choices:
-        raise LabSettingsInvalid(f"context {name}={found!r}: expected {one_of(choices)}")
-    return found
+    choice = str(context.get(name, choices[0]))
+    if choice not in choices:
+        raise LabSettingsInvalid(f"context {name}={choice!r}: expected {one_of(choices)}")
+    return choice
 
 
 def _count(context: Mapping[str, Any], name: str) -> int:
-    found = str(context.get(name, 1))
-    if not found.isdecimal() or int(found) < 1:
-        raise LabSettingsInvalid(f"context {name}={found!r}: expected a whole number of at least 1")
-    return int(found)
+    text = str(context.get(name, 1))
+    if not text.isdecimal() or int(text) < 1:
+        raise LabSettingsInvalid(f"context {name}={text!r}: expected a whole number of at least 1")
+    return int(text)

@@ -169,7 +169,7 @@ class LabStack(cdk.Stack):
                 training_role=identity.training_role,
                 source_s3_uri=source.s3_object_url,
                 source_arn=source.bucket.arn_for_objects(source.s3_object_key),
-                image_tags={} if is_local else {each.value: image_tag(each) for each in Image},
+                image_tags={} if is_local else {image.value: image_tag(image) for image in Image},
                 data_buckets=file.data_buckets,
                 jobs=jobs,
                 seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,

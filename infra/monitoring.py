@@ -84,13 +84,13 @@ class Monitoring(Construct):
         """An error of another function is that of a task: it ends the execution and raises
         SuiteFailed, or the verdict names the runs that have no result.
         """
-        for item in (functions.reconcile_runs, functions.stop_runs, functions.finish_run):
+        for function in (functions.reconcile_runs, functions.stop_runs, functions.finish_run):
             self._alarm(
-                f"{item.name}Fails",
-                item.function.metric_errors(period=PERIOD, statistic="Sum"),
+                f"{function.name}Fails",
+                function.function.metric_errors(period=PERIOD, statistic="Sum"),
                 periods=1,
-                description=f"{item.name} raised an error: see its log group. Jobs and endpoints "
-                "may continue without control.",
+                description=f"{function.name} raised an error: see its log group. Jobs and "
+                "endpoints may continue without control.",
             )
 
     def _alarm(

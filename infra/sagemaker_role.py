@@ -47,10 +47,10 @@ def data_grants(stack: cdk.Stack, buckets: Sequence[str]) -> list[Grant]:
     reason = "The person who deployed the lab named this bucket."
     return [
         grant
-        for each in arns
+        for bucket_arn in arns
         for grant in (
-            Grant(actions=["s3:ListBucket"], resources=[each]),
-            Grant(actions=["s3:GetObject"], resources=[f"{each}/*"], wildcard_reason=reason),
+            Grant(actions=["s3:ListBucket"], resources=[bucket_arn]),
+            Grant(actions=["s3:GetObject"], resources=[f"{bucket_arn}/*"], wildcard_reason=reason),
         )
     ]
 
