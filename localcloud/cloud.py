@@ -78,13 +78,13 @@ def status(home: Home) -> CloudStatus:
     sagemaker = daemons.running(home, SAGEMAKER)
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port) if ministack and sagemaker else None
     parts = ((MINISTACK, ministack, MINISTACK_HEALTH), (SAGEMAKER, sagemaker, HEALTH))
-    found = {NAMES[name]: _read_health(home, part, path) for name, part, path in parts if part}
+    problems = {NAMES[name]: _read_health(home, part, path) for name, part, path in parts if part}
     return CloudStatus(
         home=home.folder,
         ministack=ministack is not None,
         sagemaker=sagemaker is not None,
         ports=ports,
-        problem="; ".join(f"{name}: {problem}" for name, problem in found.items() if problem)
+        problem="; ".join(f"{name}: {problem}" for name, problem in problems.items() if problem)
         or None,
     )
 

@@ -145,9 +145,9 @@ def _wait(process: "subprocess.Popen[bytes]", home: Home) -> int:
     finally:
         if process.returncode is None:
             cdk = psutil.Process(process.pid)
-            for each in (*cdk.children(recursive=True), cdk):
+            for running in (*cdk.children(recursive=True), cdk):
                 with suppress(psutil.NoSuchProcess):
-                    each.kill()
+                    running.kill()
             process.wait()
 
 

@@ -69,24 +69,24 @@ def make_access_key(home: Home) -> bool:
 
 def read_access_key(home: Home) -> str:
     """Not from a file of another user: requests would go to the local cloud of that user."""
-    found = _stored(home)
+    access_key = _stored(home)
     path = home.document(FILE)
-    if found and path.stat().st_uid != os.geteuid():
+    if access_key and path.stat().st_uid != os.geteuid():
         raise HomeUnusable(
             f"{path} belongs to user {path.stat().st_uid}, and this is user {os.geteuid()}: set "
             f"{HOME_VARIABLE} to a folder of your own"
         )
-    if not found:
+    if not access_key:
         raise HomeUnusable(
             f"the local cloud in {home.folder} has no access key, which every request to it needs; "
             "make one with: traindyno local up"
         )
-    return found
+    return access_key
 
 
 def _stored(home: Home) -> str | None:
-    found = home.read_as(FILE, Credentials)
-    return found.access_key_id if found else None
+    credentials = home.read_as(FILE, Credentials)
+    return credentials.access_key_id if credentials else None
 
 
 def local_client(settings: Mapping[str, str], service: str, **options: Any) -> Any:

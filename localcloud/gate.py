@@ -72,10 +72,10 @@ def find_stranger(header: ReadHeader, query: str, keys: Iterable[str]) -> str | 
         return f"the request names no access key of this local cloud: {ADVICE}"
     # Each comparison takes the same time wherever the two differ; an empty key would open a server
     # that was given none.
-    found = [hmac.compare_digest(named.encode(), key.encode()) for key in keys if key]
+    matches = [hmac.compare_digest(named.encode(), key.encode()) for key in keys if key]
     return (
         None
-        if any(found)
+        if any(matches)
         else f"the request's access key is not that of this local cloud: {ADVICE}"
     )
 

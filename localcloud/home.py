@@ -49,10 +49,10 @@ def make_private_folder(folder: Path) -> None:
     empty; raises NotPrivate or OSError. Others may need what is in a folder that they can read.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = folder.stat()
-    if found.st_uid != os.geteuid():
-        raise NotPrivate(f"it belongs to user {found.st_uid}, and this is user {os.geteuid()}")
-    if not found.st_mode & OTHERS:
+    status = folder.stat()
+    if status.st_uid != os.geteuid():
+        raise NotPrivate(f"it belongs to user {status.st_uid}, and this is user {os.geteuid()}")
+    if not status.st_mode & OTHERS:
         return
     if any(folder.iterdir()):
         raise NotPrivate("other users can read it, and it is not empty")
@@ -166,8 +166,8 @@ class Home:
                 path, "; ".join(str(problem) for problem in problems_of(error, ""))
             ) from error
         except (OSError, ValueError, TypeError, RecursionError) as error:
-            found = "an empty file" if path.stat().st_size == 0 else "another document"
-            raise DocumentDamaged(path, f"{found} ({error})") from error
+            content = "an empty file" if path.stat().st_size == 0 else "another document"
+            raise DocumentDamaged(path, f"{content} ({error})") from error
 
     def write(self, name: str, document: Any) -> None:
         """``document``: one of the forms above."""

@@ -129,16 +129,16 @@ class WaitingTasks:
         """No Retry or Catch applies to this error, as on AWS."""
         path = state[LIMIT_PATH]
         machines = self._machines
-        found = machines._resolve_path_or_ctx(
+        seconds = machines._resolve_path_or_ctx(
             path, machines._apply_input_path(state, data, context), context
         )
-        if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        if isinstance(seconds, bool) or not isinstance(seconds, int) or seconds < 1:
             cause = (
                 f"{LIMIT_PATH} {path}: expected a number of seconds, a positive integer; found "
-                f"{found!r}"
+                f"{seconds!r}"
             )
             raise machines._ExecutionError("States.Runtime", cause)
-        return found
+        return seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,8 @@ def scatter_in(groups: Iterable[Sequence[float]]) -> float | None:
     known to replace what is assumed.
     """
     logs = [[log(value) for value in group] for group in groups if len(group) > 1]
-    degrees = sum(len(each) - 1 for each in logs)
-    squares = sum((len(each) - 1) * variance(each) for each in logs)
+    degrees = sum(len(group_logs) - 1 for group_logs in logs)
+    squares = sum((len(group_logs) - 1) * variance(group_logs) for group_logs in logs)
     return sqrt(squares / degrees) if degrees >= KNOWN_DEGREES else None
 
 
@@ -62,21 +62,21 @@ def keep(home: Home, name: str, groups: Iterable[Sequence[float]]) -> None:
     equal = tuple(tuple(group) for group in groups if len(group) > 1)
     if equal:
         before = home.read_as(DOCUMENT, KeptRepeats) or KeptRepeats()
-        others = [(key, each) for key, each in before.measured.items() if key != name]
+        others = [(key, times) for key, times in before.measured.items() if key != name]
         home.write(DOCUMENT, KeptRepeats(measured=dict([*others, (name, equal)][-MOST_KEPT:])))
 
 
 def measured_share(home: Home) -> float | None:
     kept = home.read_as(DOCUMENT, KeptRepeats) or KeptRepeats()
-    found = scatter_in(chain.from_iterable(kept.measured.values()))
-    return None if found is None else max(found, ACCELERATORS)
+    scatter = scatter_in(chain.from_iterable(kept.measured.values()))
+    return None if scatter is None else max(scatter, ACCELERATORS)
 
 
 def measure(
     *, tell: Callable[[str], None], runs: int = RUNS, seconds: float = RUN_SECONDS
 ) -> list[float]:
     """The seconds of a step of each run; raises CalledProcessError."""
-    found = []
+    step_times = []
     for number in range(1, runs + 1):
         ran = subprocess.run(
             [sys.executable, "-c", PROGRAM, str(seconds)],
@@ -85,6 +85,6 @@ def measure(
             text=True,
             check=True,
         )
-        found.append(float(ran.stdout))
-        tell(f"equal run {number} of {runs}: {1000 * found[-1]:.3g} ms a step")
-    return found
+        step_times.append(float(ran.stdout))
+        tell(f"equal run {number} of {runs}: {1000 * step_times[-1]:.3g} ms a step")
+    return step_times

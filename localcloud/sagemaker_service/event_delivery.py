@@ -102,7 +102,9 @@ class EventDelivery:
                 pattern = row.get("EventPattern")
                 if pattern and row.get("State") != "DISABLED":
                     targets = self._events.list_targets_by_rule(Rule=row["Name"])["Targets"]
-                    functions = [each["Arn"] for each in targets if LAMBDA_ARN_PART in each["Arn"]]
+                    functions = [
+                        target["Arn"] for target in targets if LAMBDA_ARN_PART in target["Arn"]
+                    ]
                     rules.append((json.loads(pattern), functions))
         return rules
 
@@ -136,10 +138,10 @@ def is_match(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
         prefix = choice.get("prefix")
         return isinstance(prefix, str) and isinstance(value, str) and value.startswith(prefix)
 
-    def is_member(wanted: Any, found: Any) -> bool:
+    def is_member(wanted: Any, actual: Any) -> bool:
         if isinstance(wanted, Mapping):
-            return isinstance(found, Mapping) and is_match(wanted, found)
-        values = found if isinstance(found, list) else [found]
+            return isinstance(actual, Mapping) and is_match(wanted, actual)
+        values = actual if isinstance(actual, list) else [actual]
         return isinstance(wanted, list) and any(
             is_value(choice, value) for choice in wanted for value in values
         )

@@ -57,15 +57,15 @@ class Administration:
 
     def answer(self, method: str, path: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
         answers = self._answers()
-        found = answers.get((method, path))
-        if found is None:
+        operation = answers.get((method, path))
+        if operation is None:
             known = ", ".join(" ".join(key) for key in answers)
             raise ApiError(
                 "NotFound",
                 f"{method} {path} does not exist; the local service has {known}",
                 http_status=404,
             )
-        return found(document)
+        return operation(document)
 
     def _apply_quotas(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """``document`` has the values to apply, by quota code."""

@@ -104,15 +104,9 @@ class RequestHandler(GatedRequestHandler):
             return
         wanted = JSON if self.path.startswith("/_local/") else AWS_JSON
         if self.headers.get_content_type() != wanted:
-            found = self.headers.get("Content-Type")
-            self.send_json(
-                415,
-                {
-                    "message": (
-                        f"{self.path}: Content-Type {found} is not accepted, expected {wanted}"
-                    )
-                },
-            )
+            content_type = self.headers.get("Content-Type")
+            refusal = f"Content-Type {content_type} is not accepted, expected {wanted}"
+            self.send_json(415, {"message": f"{self.path}: {refusal}"})
         elif wanted == JSON:
             self._respond(
                 lambda: self.server.administration("POST", self.path, read_document(body))

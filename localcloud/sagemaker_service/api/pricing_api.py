@@ -39,7 +39,7 @@ class PricingApi:
                 "NotFoundException",
                 f"{request['ServiceCode']}: only {SERVICE_CODE} has prices here",
             )
-        found = [
+        products = [
             json.dumps(product)
             for product in self._products
             if all(
@@ -48,7 +48,7 @@ class PricingApi:
             )
         ]
         page = page_of(
-            found, request, member="PriceList", default_size=100, invalid_token=INVALID_TOKEN
+            products, request, member="PriceList", default_size=100, invalid_token=INVALID_TOKEN
         )
         return {**page, "FormatVersion": "aws_v1"}
 

@@ -60,13 +60,15 @@ def _problems(
                     )
         case "list":
             yield from _bound_problems(shape, "length", len(value), value, path)
-            for position, item in enumerate(value, start=1):
-                yield from _problems(shape.member, item, f"{path}.{position}.member", extra_values)
+            for position, element in enumerate(value, start=1):
+                yield from _problems(
+                    shape.member, element, f"{path}.{position}.member", extra_values
+                )
         case "map":
             yield from _bound_problems(shape, "length", len(value), value, path)
-            for key, item in value.items():
+            for key, element in value.items():
                 yield from _problems(shape.key, key, f"{path}.key", extra_values)
-                yield from _problems(shape.value, item, f"{path}.{key}.member", extra_values)
+                yield from _problems(shape.value, element, f"{path}.{key}.member", extra_values)
         case "string":
             yield from _text_problems(shape, value, path, extra_values)
         case "integer" | "long" | "float" | "double":
@@ -76,10 +78,10 @@ def _problems(
 def _check_type(shape: Shape, value: object, path: str) -> None:
     expected = JSON_TYPES[shape.type_name]
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        found = f"{type(value).__name__} {value!r}"
+        actual = f"{type(value).__name__} {value!r}"
         raise ApiError(
             "SerializationException",
-            f"{path or 'the request'} is {found}: expected {shape.type_name}",
+            f"{path or 'the request'} is {actual}: expected {shape.type_name}",
         )
 
 

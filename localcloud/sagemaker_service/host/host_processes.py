@@ -145,21 +145,21 @@ def end_stray_processes(mark: str) -> int:
     Without /proc it finds none, and only supervisors end them.
     """
     ended: set[int] = set()
-    while found := _marked_processes(mark):
-        for process_id in found:
+    while process_ids := _marked_processes(mark):
+        for process_id in process_ids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGKILL)
-        ended |= found
+        ended |= process_ids
         time.sleep(LOOK_AGAIN_SECONDS)
     return len(ended)
 
 
 def _marked_processes(mark: str) -> set[int]:
     wanted = f"{MARK_VARIABLE}={mark}".encode()
-    found = set()
+    process_ids = set()
     for environment in Path("/proc").glob("[0-9]*/environ"):
         # The environment of a zombie is empty, and that of another user's process can't be read.
         with contextlib.suppress(OSError):
             if wanted in environment.read_bytes().split(b"\0"):
-                found.add(int(environment.parent.name))
-    return found
+                process_ids.add(int(environment.parent.name))
+    return process_ids

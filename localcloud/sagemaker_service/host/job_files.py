@@ -42,10 +42,10 @@ def download_source(
     unpack_data(archive, code)
     archive.unlink()
     if not (code / program.entry_point).is_file():
-        found = ", ".join(sorted(path.name for path in code.iterdir())) or "nothing"
+        files = ", ".join(sorted(path.name for path in code.iterdir())) or "nothing"
         raise DataUnavailable(
             f"ClientError: the source archive {program.source_uri} has no {program.entry_point}; "
-            f"it holds {found}"
+            f"it holds {files}"
         )
     share(code, [tree.root / "code" for tree in trees])
 

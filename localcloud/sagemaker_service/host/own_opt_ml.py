@@ -106,22 +106,22 @@ def _make_mount_point(kept: Path) -> None:
     kept.mkdir(exist_ok=True)
     _mount(str(OPT), str(kept), None, MS_BIND | MS_REC)
     _mount("tmpfs", str(OPT), "tmpfs", 0)
-    for entry in kept.iterdir():
-        _show(entry, OPT / entry.name)
+    for path in kept.iterdir():
+        _show(path, OPT / path.name)
     _call("umount2", str(kept).encode(), MNT_DETACH)
     kept.rmdir()
     OPT_ML.mkdir()
 
 
-def _show(entry: Path, place: Path) -> None:
-    if entry.is_symlink():
-        place.symlink_to(entry.readlink())
+def _show(path: Path, place: Path) -> None:
+    if path.is_symlink():
+        place.symlink_to(path.readlink())
         return
-    if entry.is_dir():
+    if path.is_dir():
         place.mkdir()
     else:
         place.touch()
-    _mount(str(entry), str(place), None, MS_BIND | MS_REC)
+    _mount(str(path), str(place), None, MS_BIND | MS_REC)
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:

@@ -140,7 +140,7 @@ def process_environment(
         ),
         MARK_VARIABLE: process_mark(job, settings),
         LAUNCH_VARIABLE: str(
-            sum(each.status is SecondaryStatus.TRAINING for each in job.transitions)
+            sum(transition.status is SecondaryStatus.TRAINING for transition in job.transitions)
         ),
     }
     if job.instance_count == 1:

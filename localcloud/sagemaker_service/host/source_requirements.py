@@ -83,7 +83,7 @@ def _missing(
     installed = metadata.distributions(
         name="torch", path=[str(folder) for folder in _site_packages(python)]
     )
-    torch = [f"torch=={each.version}" for each in installed]
+    torch = [f"torch=={distribution.version}" for distribution in installed]
     constraint.write_text("\n".join(torch))
     try:
         run([*resolve, "--constraint", str(constraint)])
@@ -99,9 +99,9 @@ def _missing(
             )
         run(resolve)
     constraint.unlink()
-    found = json.loads(report.read_text(encoding="utf-8"))["install"]
+    packages = json.loads(report.read_text(encoding="utf-8"))["install"]
     report.unlink()
-    return [package["download_info"]["url"] for package in found]
+    return [package["download_info"]["url"] for package in packages]
 
 
 def _pip(python: str) -> list[str]:

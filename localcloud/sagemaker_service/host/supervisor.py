@@ -140,11 +140,11 @@ def _command_of(process_id: int) -> str:
 
 
 def _signal_descendants(number: signal.Signals) -> int:
-    found = _descendants()
-    for process_id in found:
+    descendants = _descendants()
+    for process_id in descendants:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process_id, number)
-    return len(found)
+    return len(descendants)
 
 
 def _descendants() -> list[int]:
@@ -152,14 +152,14 @@ def _descendants() -> list[int]:
     children: dict[int, list[tuple[int, str]]] = {}
     for process_id, parent, state in _process_table():
         children.setdefault(parent, []).append((process_id, state))
-    found = []
+    living = []
     open_parents = [os.getpid()]
     while open_parents:
         for process_id, state in children.get(open_parents.pop(), []):
             open_parents.append(process_id)
             if not state.startswith("Z"):
-                found.append(process_id)
-    return found
+                living.append(process_id)
+    return living
 
 
 def _process_table() -> Iterator[tuple[int, int, str]]:
@@ -174,13 +174,13 @@ def _process_table() -> Iterator[tuple[int, int, str]]:
             process_id, parent, state = line.split(None, 2)
             yield int(process_id), int(parent), state
         return
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 state, parent = (
-                    (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
+                    (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
                 )
-                yield int(entry.name), int(parent), state
+                yield int(folder.name), int(parent), state
 
 
 def _call_prctl(option: int, argument: int) -> None:

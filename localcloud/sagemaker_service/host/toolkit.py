@@ -186,10 +186,10 @@ def toolkit_environment(
     values |= {f"hp_{name}": value for name, value in program.user.items()}
     texts = {name: "" if value is None else value for name, value in values.items()}
     environment = {
-        f"SM_{name.upper()}": each
-        if isinstance(each, str)
-        else json.dumps(each, sort_keys=True, separators=(",", ":"))
-        for name, each in texts.items()
+        f"SM_{name.upper()}": value
+        if isinstance(value, str)
+        else json.dumps(value, sort_keys=True, separators=(",", ":"))
+        for name, value in texts.items()
     }
     return {name: tree.localised(value) for name, value in environment.items()}
 
@@ -217,8 +217,8 @@ def _localised(value: Any, tree: HostTree) -> Any:
         case str():
             return tree.localised(value)
         case dict():
-            return {name: _localised(item, tree) for name, item in value.items()}
+            return {name: _localised(element, tree) for name, element in value.items()}
         case list():
-            return [_localised(item, tree) for item in value]
+            return [_localised(element, tree) for element in value]
         case _:
             return value

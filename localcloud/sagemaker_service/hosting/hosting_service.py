@@ -65,17 +65,17 @@ class HostingService:
         """``list_other_tags`` answers ListTags for all other kinds of resources."""
 
         def list_tags(request: Document) -> Document:
-            for each in self._store.documents("endpoint").values():
-                if each["EndpointArn"] == request["ResourceArn"]:
-                    return tag_list(tags_of(each))
+            for endpoint in self._store.documents("endpoint").values():
+                if endpoint["EndpointArn"] == request["ResourceArn"]:
+                    return tag_list(tags_of(endpoint))
             return list_other_tags(request)
 
         def list_endpoints(request: Document) -> Document:
-            found = self._store.documents("endpoint").items()
+            endpoints = self._store.documents("endpoint").items()
             return {
                 "Endpoints": [
-                    _described(each)
-                    for name, each in found
+                    _described(endpoint)
+                    for name, endpoint in endpoints
                     if request.get("NameContains", "") in name
                 ]
             }
@@ -149,12 +149,12 @@ class HostingService:
         return {}
 
     def _existing(self, kind: str, name: str) -> Document:
-        found: Document | None = self._store.documents(kind).get(name)
-        if found is None:
+        document: Document | None = self._store.documents(kind).get(name)
+        if document is None:
             raise validation_error(
                 f'Could not find {kind.replace("-", " ")} "{self._arn(kind, name)}".'
             )
-        return found
+        return document
 
     def _put_new(self, kind: str, request: Document) -> Document:
         name = request[f"{KINDS[kind]}Name"]

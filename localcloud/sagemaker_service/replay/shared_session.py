@@ -65,9 +65,9 @@ def _doomed_runs(records: Mapping[str, bytes], job: TrainingJob) -> tuple[str, .
             journal = read_host_journal(job_name, contents)
             last = journal.began[-1:] if journal.end_seconds is None else ()
             deaths.update(
-                each
-                for each in last
-                if each not in journal.spent_seconds and each not in journal.left
+                run_id
+                for run_id in last
+                if run_id not in journal.spent_seconds and run_id not in journal.left
             )
     return tuple(sorted(run_id for run_id, count in deaths.items() if count >= MOST_DEATHS))
 
@@ -158,8 +158,16 @@ def sessions_of(
 
     The job may have other ones before it.
     """
-    trainings = [each for each in job.transitions if each.status is SecondaryStatus.TRAINING]
-    before = [(each.start_ms, each.end_ms) for each in trainings if each.start_ms < ending.start_ms]
+    trainings = [
+        transition
+        for transition in job.transitions
+        if transition.status is SecondaryStatus.TRAINING
+    ]
+    before = [
+        (training.start_ms, training.end_ms)
+        for training in trainings
+        if training.start_ms < ending.start_ms
+    ]
     times = [
         *((start, end) for start, end in before if end is not None),
         (ending.start_ms, until_ms),
@@ -282,11 +290,11 @@ class _Turns:
 
     def paces(self) -> dict[str, list[Pace]]:
         """By the cells' first runs, where they race."""
-        found: dict[str, list[Pace]] = {}
+        paces: dict[str, list[Pace]] = {}
         for run in self.completed if self.work.race_samples is not None else ():
             if (pace := whole_pace(run)) is not None:
-                found.setdefault(run.first or run.run_id, []).append(pace)
-        return found
+                paces.setdefault(run.first or run.run_id, []).append(pace)
+        return paces
 
     def _span(self, begun: Span) -> Span:
         firsts = {run_id: paces[0] for run_id, paces in self.paces().items()}

@@ -54,7 +54,7 @@ def training_seconds(
         trace.load_seconds
         + trace.compile_seconds
         + sum(steps)
-        + sum(sum(each.values()) for each in between)
+        + sum(sum(phases.values()) for phases in between)
     )
 
 
@@ -218,8 +218,8 @@ class SimulatedFiles:
     def read_document(self, job: TrainingJob) -> dict[str, Any]:
         """The document of a shared job, which says which runs it carries."""
         channels = {
-            each["ChannelName"]: each["DataSource"]
-            for each in job.request.get("InputDataConfig", ())
+            channel["ChannelName"]: channel["DataSource"]
+            for channel in job.request.get("InputDataConfig", ())
         }
         document: dict[str, Any] = json.loads(
             self._transfer.read(channels[DOCUMENT_CHANNEL]["S3DataSource"]["S3Uri"])

@@ -213,7 +213,7 @@ def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timelin
         if longest_pending is not None and timed.secondary_status is S.PENDING:
             rooms[S.STOPPED] = longest_pending - elapsed
         ending, room = min(
-            rooms.items(), key=lambda item: item[1], default=(S.STOPPED, timed.seconds)
+            rooms.items(), key=lambda limit: limit[1], default=(S.STOPPED, timed.seconds)
         )
         if room < timed.seconds:
             kept.append(replace(timed, seconds=max(room, 0.0)))

@@ -42,9 +42,7 @@ class S3Transfer:
         bucket, prefix = split_uri(uri)
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         try:
-            return [
-                (item["Key"], item["ETag"]) for page in pages for item in page.get("Contents", ())
-            ]
+            return [(row["Key"], row["ETag"]) for page in pages for row in page.get("Contents", ())]
         except ClientError as error:
             raise _unavailable(uri, error) from error
 
@@ -53,14 +51,14 @@ class S3Transfer:
         its key.
         """
         bucket, prefix = split_uri(uri)
-        found = self.list_objects(uri)
-        if must_exist and not found:
+        objects = self.list_objects(uri)
+        if must_exist and not objects:
             raise DataUnavailable(
                 f"ClientError: Data download failed:No S3 objects found under S3 URL {uri!r} given "
                 "in input data source. Please ensure that the bucket exists, that the prefix is "
                 "right and that the role may read it."
             )
-        keys = [key for key, _ in found if not key.endswith("/")]
+        keys = [key for key, _ in objects if not key.endswith("/")]
         return [self.download(bucket, key, folder / relative_name(key, prefix)) for key in keys]
 
     def download(self, bucket: str, key: str, path: Path) -> Path:
