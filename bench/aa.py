@@ -54,18 +54,20 @@ def measure(*, is_quick: bool, beside: int = 0, times: int = SUITES) -> Section:
             given = [document(is_quick=is_quick), document(is_quick=is_quick, matrix=EQUAL)]
             # in turn, so that both kinds meet the same hours of the machine
             said = [
-                [told(cloud, each, f"{kind}-{number}") for kind, each in enumerate(given)]
+                [told(cloud, suite, f"{kind}-{number}") for kind, suite in enumerate(given)]
                 for number in range(suites)
             ]
-    own, equal = (list(each) for each in zip(*said, strict=True))
-    true = [all(part in each.cell for part in BEST) for each in own if each.cell is not None]
+    own, equal = (list(outcomes) for outcomes in zip(*said, strict=True))
+    true = [
+        all(part in outcome.cell for part in BEST) for outcome in own if outcome.cell is not None
+    ]
     return Section(
         title=TITLES["aa_beside" if beside else "aa"],
         command=f"{command('aa_beside')} {beside}" if beside else command("aa"),
         figures=(
             Figure(
                 name=f"suites of two equal cells that recommend one, of {suites}",
-                value=sum(each.cell is not None for each in equal),
+                value=sum(outcome.cell is not None for outcome in equal),
                 unit="",
                 budget=at_most(0),
             ),
@@ -83,13 +85,13 @@ def measure(*, is_quick: bool, beside: int = 0, times: int = SUITES) -> Section:
             ),
             Figure(
                 name="seconds of a quickstart",
-                value=spread([each.seconds for each in own]),
+                value=spread([outcome.seconds for outcome in own]),
                 unit="s",
                 budget=at_most(MOST_SECONDS_BESIDE if beside else MOST_SECONDS),
             ),
             Figure(
                 name="seconds of a suite of equal cells",
-                value=spread([each.seconds for each in equal]),
+                value=spread([outcome.seconds for outcome in equal]),
                 unit="s",
             ),
         ),
@@ -111,9 +113,9 @@ def busy(count: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for each in others:
-            each.kill()
-            each.wait()
+        for process in others:
+            process.kill()
+            process.wait()
 
 
 def told(cloud: OwnCloud, suite: dict[str, Any], name: str) -> Said:
@@ -130,10 +132,10 @@ def told(cloud: OwnCloud, suite: dict[str, Any], name: str) -> Said:
 
 def document(*, is_quick: bool, matrix: dict[str, list[Any]] | None = None) -> dict[str, Any]:
     """The quickstart, with other cells if there is a ``matrix`` of them."""
-    found: dict[str, Any] = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
+    suite: dict[str, Any] = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
     if matrix is not None:
-        del found["baseline"]
-        found["matrix"] = matrix
+        del suite["baseline"]
+        suite["matrix"] = matrix
     if is_quick:
-        found["measurement"] = {"trials": 2, "max_steps": QUICK_STEPS}
-    return found
+        suite["measurement"] = {"trials": 2, "max_steps": QUICK_STEPS}
+    return suite

@@ -102,8 +102,10 @@ def job_seconds(results: list[dict[str, Any]]) -> float:
 
 
 def execution_seconds(cloud: OwnCloud, name: str) -> float:
-    found = cloud.client("stepfunctions").describe_execution(executionArn=cloud.execution_arn(name))
-    return float((found["stopDate"] - found["startDate"]).total_seconds())
+    execution = cloud.client("stepfunctions").describe_execution(
+        executionArn=cloud.execution_arn(name)
+    )
+    return float((execution["stopDate"] - execution["startDate"]).total_seconds())
 
 
 def shared_ratio(

@@ -82,9 +82,9 @@ class Row:
 
 
 def _device(accelerator: str) -> DeviceSpeed:
-    found = device_of(accelerator)
-    assert found is not None
-    return found
+    device = device_of(accelerator)
+    assert device is not None
+    return device
 
 
 def dense(
@@ -227,19 +227,19 @@ def deviations_of(rows: Sequence[Row]) -> dict[str, float]:
     """By the way in which steps are divided, that of a new family's: the 90 % interval has the
     errors of families that were left out of a fit to the others, at 90 %, in their mean.
     """
-    found: dict[str, list[tuple[int, float]]] = {}
+    sizes: dict[str, list[tuple[int, float]]] = {}
     for family in dict.fromkeys(row.family for row in rows):
         own = [row for row in rows if row.family == family]
         size = np.abs(errors(own, fit([row for row in rows if row.family != family])))
         ways = np.array([row.division.way for row in own])
         for way in dict.fromkeys(ways):
             of_way = size[ways == way]
-            found.setdefault(str(way), []).append((len(of_way), np.percentile(of_way, 90)))
-    most = {way: max(count for count, _ in of_way) for way, of_way in found.items()}
+            sizes.setdefault(str(way), []).append((len(of_way), np.percentile(of_way, 90)))
+    most = {way: max(count for count, _ in of_way) for way, of_way in sizes.items()}
     return {
         way: float(np.mean([size for count, size in of_way if count >= min(most[way], FEW_ROWS)]))
         / NORMAL_90
-        for way, of_way in found.items()
+        for way, of_way in sizes.items()
     }
 
 
@@ -271,7 +271,9 @@ def measure(*, is_quick: bool) -> Section:
 
 def init_deviations() -> dict[str, float]:
     """What `init` says of a device with published rows."""
-    return {way: each["deviation"] for way, each in fitted()["step_time"]["ways"].items()}
+    return {
+        way: fitted_way["deviation"] for way, fitted_way in fitted()["step_time"]["ways"].items()
+    }
 
 
 def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iterator[Figure]:
@@ -283,7 +285,7 @@ def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iter
         f"{family}, all of it left out", own, errors(own, weights), deviations
     )
     yield from _choice_figure(
-        f"{family}, all of it left out", [_is_near(each, weights) for each in _searches(own)]
+        f"{family}, all of it left out", [_is_near(search, weights) for search in _searches(own)]
     )
     models = dict.fromkeys(row.model for row in own)
     if len(models) > 1 and not is_quick:
@@ -295,7 +297,7 @@ def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iter
             weights = fit([row for row in rows if (row.family, row.model) != (family, model)])
             left_out.append(errors(of_model, weights))
             of_models += of_model
-            near += [_is_near(each, weights) for each in _searches(of_model)]
+            near += [_is_near(search, weights) for search in _searches(of_model)]
         yield from _error_figures(
             f"{family}, each model left out", of_models, np.concatenate(left_out), deviations
         )
@@ -310,12 +312,12 @@ def _choice_figure(what: str, near: Sequence[bool]) -> Iterator[Figure]:
 
 def _searches(rows: Sequence[Row]) -> list[list[Row]]:
     """Rows of one model, device count and global batch, of which one has to be chosen."""
-    found: dict[object, list[Row]] = {}
+    searches: dict[object, list[Row]] = {}
     for row in rows:
         division = row.division
         devices = division.replicas * division.tensor * division.pipeline
-        found.setdefault((row.model, row.shape, devices, division.samples), []).append(row)
-    return [each for each in found.values() if len(each) >= LEAST_CHOICE]
+        searches.setdefault((row.model, row.shape, devices, division.samples), []).append(row)
+    return [search for search in searches.values() if len(search) >= LEAST_CHOICE]
 
 
 def _is_near(rows: Sequence[Row], weights: Floats) -> bool:
@@ -326,10 +328,10 @@ def _is_near(rows: Sequence[Row], weights: Floats) -> bool:
 
 
 def _error_figures(
-    what: str, rows: Sequence[Row], found: Floats, deviations: Mapping[str, float]
+    what: str, rows: Sequence[Row], log_errors: Floats, deviations: Mapping[str, float]
 ) -> Iterator[Figure]:
     """``found``: logarithms of estimate ÷ measured."""
-    size = np.abs(np.exp(found) - 1) * 100
+    size = np.abs(np.exp(log_errors) - 1) * 100
     yield Figure(name=f"{what}: median error", value=float(np.median(size)), unit="%")
     yield Figure(
         name=f"{what}: error that 90 % are below", value=float(np.percentile(size, 90)), unit="%"
@@ -338,5 +340,5 @@ def _error_figures(
         "90 % intervals": widths(rows, deviations),
         "intervals of `init`": widths(rows, init_deviations()),
     }.items():
-        holds = float(np.mean(np.abs(found) < width)) * 100
+        holds = float(np.mean(np.abs(log_errors) < width)) * 100
         yield Figure(name=f"{what}: {name} hold", value=holds, unit="%")

@@ -107,9 +107,9 @@ def peak_flops(device_name: str) -> float | None:
 
     A variant (PCIe, NVL) has a different peak.
     """
-    for each in instance_types().values():
-        if each.accelerator is not None and is_named(device_name, each.accelerator):
-            return each.device.half_flops
+    for instance in instance_types().values():
+        if instance.accelerator is not None and is_named(device_name, instance.accelerator):
+            return instance.device.half_flops
     return None
 
 
@@ -120,7 +120,7 @@ def is_named(device_name: str, accelerator: str) -> bool:
 
 
 def _milliseconds(seconds: tuple[float, ...]) -> Spread:
-    return spread([each * 1e3 for each in seconds])
+    return spread([duration * 1e3 for duration in seconds])
 
 
 def _gib(count: int | None) -> float | None:

@@ -26,9 +26,9 @@ def memory_figures() -> Iterator[Figure]:
             text=True,
             check=False,
         )
-        found = json.loads(ran.stdout.splitlines()[-1]) if ran.returncode == 0 else {}
+        bytes_by_name = json.loads(ran.stdout.splitlines()[-1]) if ran.returncode == 0 else {}
         for what in ("estimate", "peak allocated", "peak reserved"):
-            count = found.get(what)
+            count = bytes_by_name.get(what)
             value = None if count is None else count / GIB
             yield Figure(name=f"memory of {name}: {what}", value=value, unit="GiB")
 

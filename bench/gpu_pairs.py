@@ -41,7 +41,7 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
     ]
     figures = []
     for cell in cells:
-        ratios = [each.shared[cell] / each.separate[cell] for each in pairs]
+        ratios = [pair.shared[cell] / pair.separate[cell] for pair in pairs]
         figures += [
             Figure(
                 name=f"{cell}: rate in a shared job ÷ rate in a job of its own",
@@ -50,11 +50,11 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
             ),
             Figure(
                 name=f"{cell}: from the start of its own process to its first counted step",
-                value=spread([each.start_seconds[cell] for each in pairs]),
+                value=spread([pair.start_seconds[cell] for pair in pairs]),
                 unit="s",
             ),
         ]
-        changes = [each.change_seconds[cell] for each in pairs if cell in each.change_seconds]
+        changes = [pair.change_seconds[cell] for pair in pairs if cell in pair.change_seconds]
         if changes:
             name = (
                 f"{cell}: from the last step of the cell before, in the shared job, to its first "

@@ -18,7 +18,9 @@ def origin() -> str:
     """One line: date, machine, versions and the commit."""
     memory_gib = psutil.virtual_memory().total / 2**30
     # Of a package in two folders of the path, the first is imported.
-    installed = {each.name: each.version for each in reversed([*distributions()])}
+    installed = {
+        distribution.name: distribution.version for distribution in reversed([*distributions()])
+    }
     # A machine that trains has no CDK.
     versions = ", ".join(f"{name} {installed[name]}" for name in PACKAGES if name in installed)
     return (

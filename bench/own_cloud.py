@@ -101,7 +101,7 @@ class OwnCloud:
         roots = [psutil.Process(daemon.process_id) for daemon in daemons if daemon]
         family = [process for root in roots for process in (root, *root.children(recursive=True))]
         times = [process.cpu_times() for process in family if process.is_running()]
-        return sum(each.user + each.system for each in times)
+        return sum(cpu_times.user + cpu_times.system for cpu_times in times)
 
     def deployment(self) -> Deployment:
         return find_deployment(self.client("cloudformation"), DEFAULT_LAB)

@@ -281,12 +281,12 @@ def rate_of(files: Sequence[Path]) -> float:
         raise RunContended(f"other work took {contention.others_share:.0%} of the host's CPU time")
     table = tabulate_steps(session)
     step_time = measure_table(table, warmup_steps=None)
-    found = measure_throughput(
+    throughput = measure_throughput(
         table, step_time, device_count=1, flops_per_token=None, peak_flops_per_device=None
     )
-    if found is None:
+    if throughput is None:
         raise RunFailed("no steps were measured")
-    return found.samples_per_second
+    return throughput.samples_per_second
 
 
 def interval(log_ratios: Sequence[float]) -> tuple[float, float, float]:

@@ -32,7 +32,7 @@ def plain_model(
         model.load_state_dict(weights)
     else:
         adapted = get_peft_model(model, lora_config(model, run.settings.adapter, run.workload.task))
-        adapted.load_state_dict({f"{PREFIX}{name}": each for name, each in weights.items()})
+        adapted.load_state_dict({f"{PREFIX}{name}": tensor for name, tensor in weights.items()})
     if run.workload.task is Task.CAUSAL_LM:
         # GPT2LMHeadModel names none; Trainer then divides its loss by one label too many in each
         # row.

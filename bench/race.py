@@ -68,8 +68,8 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     theirs, bare, evidence = _other_sides(case, run, dataset, scratch)
     sides = [lambda: train_with_ours(run, dataset), *theirs, *bare]
     rounds = [_round(sides, first=number) for number in range(case.rounds)]
-    ours = [each[0] for each in rounds]
-    their_rounds = [each[1] for each in rounds if theirs]
+    ours = [results[0] for results in rounds]
+    their_rounds = [results[1] for results in rounds if theirs]
     config = model_config(
         run.workload, dataset.tokenizer, model_path=None, dropout=run.settings.dropout
     )
@@ -78,16 +78,16 @@ def race(case: RaceCase, scratch: Path) -> RaceResult:
     assert size.flops_per_token is not None
     return RaceResult(
         chosen=chosen,
-        our_step_seconds=tuple(each.median_step_seconds(case.warmup_steps) for each in ours),
+        our_step_seconds=tuple(result.median_step_seconds(case.warmup_steps) for result in ours),
         their_step_seconds=tuple(
-            each.median_step_seconds(case.warmup_steps) for each in their_rounds
+            result.median_step_seconds(case.warmup_steps) for result in their_rounds
         ),
         bare_step_seconds=tuple(
-            each[-1].median_step_seconds(case.warmup_steps) for each in rounds if bare
+            results[-1].median_step_seconds(case.warmup_steps) for results in rounds if bare
         ),
-        our_tokens_per_second=tuple(each.tokens_per_second(case.warmup_steps) for each in ours),
+        our_tokens_per_second=tuple(result.tokens_per_second(case.warmup_steps) for result in ours),
         their_tokens_per_second=tuple(
-            each.tokens_per_second(case.warmup_steps) for each in their_rounds
+            result.tokens_per_second(case.warmup_steps) for result in their_rounds
         ),
         our_peak_memory_bytes=ours[0].peak_memory_bytes,
         their_peak_memory_bytes=their_rounds[0].peak_memory_bytes if theirs else None,

@@ -82,7 +82,7 @@ def rehearse(cloud: OwnCloud, pack: str, suite: Path | None = None) -> Any:
 
 def findings(report: Any) -> dict[str, str]:
     """Claim id → finding."""
-    return {each["claim"]["claim_id"]: each["finding"] for each in report["claims"]}
+    return {row["claim"]["claim_id"]: row["finding"] for row in report["claims"]}
 
 
 def report_lines(pack: str, report: Any) -> Iterator[str]:
@@ -90,13 +90,13 @@ def report_lines(pack: str, report: Any) -> Iterator[str]:
         f"{pack}: simulated: {report['verdict']['is_simulated']}; recommended: "
         f"{_recommended(report)}"
     )
-    for each in report["claims"]:
-        measured = each["measured"]
+    for row in report["claims"]:
+        measured = row["measured"]
         value = "none" if measured is None else f"{measured['mean']:.5g} (simulated)"
-        claim = each["claim"]
+        claim = row["claim"]
         yield (
             f"  {claim['claim_id']}: published {claim['published']:.5g}, measured {value}: "
-            f"{each['finding']}"
+            f"{row['finding']}"
         )
 
 

@@ -120,6 +120,6 @@ def differences(pack: str, findings: Mapping[str, str]) -> Iterator[str]:
     expected = expected_findings(pack)
     for claim_id in sorted(expected.keys() | findings.keys()):
         wanted = expected.get(claim_id, "no claim")
-        found = findings.get(claim_id, "no claim")
-        if wanted != found:
-            yield f"{pack}: {claim_id}: expected {wanted}, got {found}"
+        finding = findings.get(claim_id, "no claim")
+        if wanted != finding:
+            yield f"{pack}: {claim_id}: expected {wanted}, got {finding}"

@@ -86,10 +86,10 @@ def fit_scaling() -> ScalingModel:
     def errors(values: object) -> list[float]:
         return [log(1 + residual.relative) for residual in residuals(_model(values))]
 
-    found = least_squares(
+    solution = least_squares(
         errors, astuple(FIRST_GUESS), x_scale=[abs(value) for value in astuple(FIRST_GUESS)]
     )
-    return _model(found.x)
+    return _model(solution.x)
 
 
 def _model(values: object) -> ScalingModel:

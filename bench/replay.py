@@ -63,10 +63,10 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
         title=TITLES["replay"],
         command=command("replay"),
         figures=(
-            *(figure for each in rehearsed for figure in figures(each)),
+            *(figure for rehearsal in rehearsed for figure in figures(rehearsal)),
             *growth(rehearsed[0], rehearsed[-1]),
         ),
-        notes=tuple(outcome_text(each) for each in rehearsed),
+        notes=tuple(outcome_text(rehearsal) for rehearsal in rehearsed),
     )
 
 
@@ -181,17 +181,17 @@ def count_items(cloud: OwnCloud) -> int:
 
 
 def figures(done: Rehearsed) -> tuple[Figure, ...]:
-    def each(name: str, value: float, unit: str = "", budget: Budget | None = None) -> Figure:
+    def figure(name: str, value: float, unit: str = "", budget: Budget | None = None) -> Figure:
         return Figure(name=f"{done.runs:,} runs: {name}", value=value, unit=unit, budget=budget)
 
     return (
-        each("wall time", done.seconds, "s"),
-        each("runs per second", done.runs / done.seconds),
-        each("CPU time of the local cloud per run", done.cpu_seconds / done.runs * 1000, "ms"),
-        each(
+        figure("wall time", done.seconds, "s"),
+        figure("runs per second", done.runs / done.seconds),
+        figure("CPU time of the local cloud per run", done.cpu_seconds / done.runs * 1000, "ms"),
+        figure(
             "state transitions per run", done.transitions / done.runs, budget=at_most(TRANSITIONS)
         ),
-        each("DynamoDB items per run", done.items / done.runs),
+        figure("DynamoDB items per run", done.items / done.runs),
     )
 
 

@@ -133,18 +133,18 @@ def race_all(surfaces: Sequence[Surface], conditions: Conditions) -> list[Raced]
 def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator[Figure]:
     """``by_hosts``: for each spread of the hosts."""
     name = f"noise {100 * noise:g} %"
-    together = [each for raced in by_hosts for each in raced]
+    together = [suite for raced in by_hosts for suite in raced]
     yield from group_figures(together, name, most=MOST_OF_GROUP)
     yield _within(
         f"race, {name}",
-        [each.played.regret for each in together],
+        [suite.played.regret for suite in together],
         budget=at_least(LEAST_WITHIN[noise]),
     )
     yield Figure(
         name=f"race, {name}: suites that say wrongly that a cell beats each other one, of "
         f"{len(together)}",
         value=100
-        * sum(claims_too_much(each.surface, each.played) for each in together)
+        * sum(claims_too_much(suite.surface, suite.played) for suite in together)
         / len(together),
         unit="%",
         budget=at_most(MOST_WRONG),
@@ -154,7 +154,7 @@ def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator
         name=f"race, {name}: suites that say wrongly that no other cell was within 5 %, of "
         f"{len(together)}",
         value=100
-        * sum(says_none_near_wrongly(each.surface, each.played) for each in together)
+        * sum(says_none_near_wrongly(suite.surface, suite.played) for suite in together)
         / len(together),
         unit="%",
         budget=None if most is None else at_most(most),
@@ -183,7 +183,7 @@ def bill_figures(raced: Sequence[Raced]) -> Iterator[Figure]:
         )
         for part in BILL:
             of_part = [
-                100 * each.played.bill[part] for each in raced if group_of(each.surface) == group
+                100 * suite.played.bill[part] for suite in raced if group_of(suite.surface) == group
             ]
             yield Figure(
                 name=f"race, {group}: {part} ÷ the grid's billable seconds, median",
@@ -194,11 +194,11 @@ def bill_figures(raced: Sequence[Raced]) -> Iterator[Figure]:
 
 def _shares(raced: Sequence[Raced], group: str) -> list[float]:
     """In %, of each surface the mean of its suites."""
-    found: dict[str, list[float]] = {}
-    for each in raced:
-        if group_of(each.surface) == group:
-            found.setdefault(each.surface.name, []).append(100 * each.played.share)
-    return [fmean(shares) for shares in found.values()]
+    by_surface: dict[str, list[float]] = {}
+    for suite in raced:
+        if group_of(suite.surface) == group:
+            by_surface.setdefault(suite.surface.name, []).append(100 * suite.played.share)
+    return [fmean(shares) for shares in by_surface.values()]
 
 
 def type_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
@@ -206,14 +206,14 @@ def type_figures(surfaces: Sequence[Surface]) -> Iterator[Figure]:
     yield Figure(
         name=f"race, instance types only: billable seconds ÷ the grid's, median over {len(raced)} "
         "sections",
-        value=100 * median(each.played.share for each in raced),
+        value=100 * median(suite.played.share for suite in raced),
         unit="%",
     )
-    yield _within("race, instance types only", [each.played.regret for each in raced])
+    yield _within("race, instance types only", [suite.played.regret for suite in raced])
 
 
 def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Figure]:
-    surfaces = [each.surface for each in raced[::SUITES]]
+    surfaces = [suite.surface for suite in raced[::SUITES]]
     halved = [halve(surface, 1, conditions) for surface in surfaces]
     yield Figure(
         name="race: billable seconds ÷ the grid's, median over all surfaces",
@@ -221,7 +221,8 @@ def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Fi
         unit="%",
     )
     shared = [
-        shared_grid_seconds(each, conditions) / grid_seconds(each, conditions) for each in surfaces
+        shared_grid_seconds(surface, conditions) / grid_seconds(surface, conditions)
+        for surface in surfaces
     ]
     yield Figure(
         name="grid in shared jobs: billable seconds ÷ the grid's, median over all surfaces",
@@ -234,7 +235,7 @@ def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Fi
         unit="%",
     )
     yield _within("successive halving", [regret for _, regret in halved])
-    shares = [each.played.share for each in raced[::SUITES]]
+    shares = [suite.played.share for suite in raced[::SUITES]]
     yield _asha_figure(surfaces, shares, conditions)
     drawn = [
         sample(surface, 1, conditions, share=share)
@@ -251,12 +252,12 @@ def _asha_figure(
     pairs = zip(surfaces, shares, strict=True) if is_installed() else ()
     return _within(
         "ASHA of Syne Tune",
-        [search_by_asha(each, 1, conditions, share=share) for each, share in pairs],
+        [search_by_asha(surface, 1, conditions, share=share) for surface, share in pairs],
     )
 
 
 def _median(raced: Sequence[Raced]) -> float:
-    return 100 * median(each.played.share for each in raced)
+    return 100 * median(suite.played.share for suite in raced)
 
 
 def _within(name: str, regrets: Sequence[float], budget: Budget | None = None) -> Figure:
@@ -289,7 +290,7 @@ def sections(surface: Surface) -> list[Surface]:
             if name not in ("instance", "instance_count")
         }
         alike.setdefault(repr(sorted(settings.items())), []).append(index)
-    found = [
+    parts = [
         replace(
             surface,
             name=f"{surface.name} {key}",
@@ -298,9 +299,9 @@ def sections(surface: Surface) -> list[Surface]:
         for key in sorted(alike)
     ]
     useful = [
-        each
-        for each in found
-        if len(each.cells) >= FEWEST_TYPES
-        and sum(cell.seconds is not None for cell in each.cells) > 1
+        part
+        for part in parts
+        if len(part.cells) >= FEWEST_TYPES
+        and sum(cell.seconds is not None for cell in part.cells) > 1
     ]
     return useful[:: max(1, len(useful) // MOST_OF_A_SURFACE)][:MOST_OF_A_SURFACE]

@@ -82,14 +82,19 @@ def ceiling_figures(case: RaceCase, result: RaceResult) -> list[Figure]:
     Its share: of the time that could be saved.
     """
     bare, ours = (
-        median(each / their for each, their in zip(seconds, result.their_step_seconds, strict=True))
+        median(
+            step_seconds / their
+            for step_seconds, their in zip(seconds, result.their_step_seconds, strict=True)
+        )
         for seconds in (result.bare_step_seconds, result.our_step_seconds)
     )
     share = (1 - ours) / (1 - bare) * 100 if 1 / bare >= LEAST_CEILING else None
     budget = None if share is None else at_least(LEAST_SHARE_PERCENT)
     ceilings = [
-        their / each
-        for each, their in zip(result.bare_step_seconds, result.their_step_seconds, strict=True)
+        their / bare_seconds
+        for bare_seconds, their in zip(
+            result.bare_step_seconds, result.their_step_seconds, strict=True
+        )
     ]
     return [
         Figure(
@@ -131,4 +136,4 @@ def best_cell_figures(case: RaceCase, result: RaceResult) -> list[Figure]:
 
 
 def _milliseconds(seconds: tuple[float, ...]) -> list[float]:
-    return [each * 1e3 for each in seconds]
+    return [duration * 1e3 for duration in seconds]

@@ -67,7 +67,7 @@ def measure(*, is_quick: bool) -> Section:
         listed = cloud.traindyno(
             "list", "--projected", "--local", "--format", "json", "--limit", "100"
         ).json()
-    trained = [each for each in listed["executions"] if each["of"] == "training"]
+    trained = [execution for execution in listed["executions"] if execution["of"] == "training"]
     assert len(trained) == scale.trainings, listed
     return Section(
         title=TITLES["trainings"],
@@ -111,22 +111,20 @@ def _script(scale: Scale, folder: Path) -> dict[str, Any]:
 
 def _figures(trained: Sequence[dict[str, Any]], *, is_quick: bool) -> Iterator[Figure]:
     for what in ("time", "cost"):
-        found = {
-            each["execution_id"]: one
-            for each in trained
-            for one in each["compared"]
-            if one["quantity"] == what
+        comparisons = {
+            execution["execution_id"]: comparison
+            for execution in trained
+            for comparison in execution["compared"]
+            if comparison["quantity"] == what
         }
-        for name, one in sorted(found.items()):
-            tell(
-                f"{name}: {what} {one['actual']:.5g}, projected {one['projected']:.5g}, "
-                f"{one['interval']}"
-            )
-        inside = sum(one["side"] == "inside" for one in found.values())
-        ratios = [one["ratio"] for one in found.values()]
+        for name, comparison in sorted(comparisons.items()):
+            figures = f"{comparison['actual']:.5g}, projected {comparison['projected']:.5g}"
+            tell(f"{name}: {what} {figures}, {comparison['interval']}")
+        inside = sum(comparison["side"] == "inside" for comparison in comparisons.values())
+        ratios = [comparison["ratio"] for comparison in comparisons.values()]
         least = None if is_quick else at_least(LEAST_INSIDE)
         yield Figure(
-            name=f"{what} inside its interval, of {len(found)} trainings",
+            name=f"{what} inside its interval, of {len(comparisons)} trainings",
             value=inside,
             unit="",
             budget=least,

@@ -110,8 +110,8 @@ def _parts(measured: MeasuredRun, table: StepTable) -> Iterator[str]:
     for seconds, dashes in ((steady, "none"), (long_run, "6 4")):
         y = up(log10(seconds))
         yield line([(first, y), (WIDTH - RIGHT, y)], color=ACCENT, dashes=dashes)
-    for index, found in enumerate(_findings(measured)):
-        yield text(found, LEFT, BOTTOM + 62 + 22 * index)
+    for index, finding in enumerate(_findings(measured)):
+        yield text(finding, LEFT, BOTTOM + 62 + 22 * index)
 
 
 def _axes(across: Place, up: Place) -> Iterator[str]:
@@ -147,11 +147,11 @@ def _step_seconds(measured: MeasuredRun) -> tuple[float, float]:
 def _findings(measured: MeasuredRun) -> Iterator[str]:
     steady, long_run = _step_seconds(measured)
     recurring = ", ".join(
-        f"{each.name} {each.seconds:.1f} s in {each.steps_between:.0f}"
-        for each in measured.recurring
+        f"{work.name} {work.seconds:.1f} s in {work.steps_between:.0f}"
+        for work in measured.recurring
     )
     once = ", ".join(
-        f"{each.name} {each.seconds:.1f} s at step {each.step}" for each in measured.one_time
+        f"{work.name} {work.seconds:.1f} s at step {work.step}" for work in measured.one_time
     )
     yield (
         f"line: {steady:.3f} s for a step; dashed: {long_run:.3f} s with what recurs ({recurring} "

@@ -30,11 +30,11 @@ class Passages(IterableDataset[Dict[str, List[int]]]):
         workers = worker.num_workers if worker else 1
         reader = self.rank * workers + (worker.id if worker else 0)
         while True:
-            found = False
+            has_passage = False
             for passage in self._passages(reader, self.world_size * workers):
-                found = True
+                has_passage = True
                 yield passage
-            if not found:
+            if not has_passage:
                 raise ValueError(
                     "reader {} of {} found no passage of {} tokens in {}; expected more text, or "
                     "fewer processes and loader workers".format(

@@ -38,8 +38,8 @@ class S3Lines:
         bucket, prefix = bucket_and_prefix(self.uri)
         client = s3_client()
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-            for found in page.get("Contents", []):
-                body = client.get_object(Bucket=bucket, Key=found["Key"])["Body"]
+            for stored in page.get("Contents", []):
+                body = client.get_object(Bucket=bucket, Key=stored["Key"])["Body"]
                 yield from (line.decode().strip() for line in body.iter_lines() if line.strip())
 
 

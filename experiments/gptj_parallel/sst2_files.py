@@ -56,12 +56,12 @@ def load_split(place: str, split: str, names: "tuple[str, ...]") -> Dataset:
         if path.name.startswith(names) and path.suffix in FORMATS
     ]
     if not files:
-        found = ", ".join(sorted(path.name for path in Path(place).iterdir())) or "nothing"
+        present = ", ".join(sorted(path.name for path in Path(place).iterdir())) or "nothing"
         raise ValueError(
             (
                 "{}: expected a file of the split {} whose name begins with {} and ends with {}, "
                 "found {}"
-            ).format(place, split, " or ".join(names), ", ".join(FORMATS), found)
+            ).format(place, split, " or ".join(names), ", ".join(FORMATS), present)
         )
     # GLUE's archive has quotation marks in sentences, which begin no quoted field.
     options = {"sep": "\t", "quoting": 3} if files[0].suffix == ".tsv" else {}

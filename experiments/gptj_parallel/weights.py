@@ -39,10 +39,10 @@ def copy_from_s3(uri: str, folder: Path) -> None:
     client = boto3.client("s3", region_name=os.environ.get("AWS_REGION"))
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
     keys = [
-        found["Key"]
+        row["Key"]
         for page in pages
-        for found in page.get("Contents", [])
-        if not found["Key"].endswith("/")
+        for row in page.get("Contents", [])
+        if not row["Key"].endswith("/")
     ]
     if not keys:
         raise ValueError(
