@@ -103,12 +103,12 @@ def begun_texts(
 
     A text that itself begins with the tokenizer's first tokens has them once.
     """
-    found = []
+    begun = []
     for tokens in tokenizer(texts, verbose=False)["input_ids"]:
         begin = tokens[: frame.before]
         rest = tokens[frame.before : len(tokens) - len(frame.behind)]
-        found.append(rest if rest[: frame.before] == begin else begin + rest)
-    return found
+        begun.append(rest if rest[: frame.before] == begin else begin + rest)
+    return begun
 
 
 def input_fn(request_body: str | bytes, content_type: str = "application/json") -> Answer:
@@ -125,7 +125,7 @@ def input_fn(request_body: str | bytes, content_type: str = "application/json") 
         return {"messages": _conversation(request["messages"])}
     inputs = request.get("inputs") if isinstance(request, dict) else None
     texts = [inputs] if isinstance(inputs, str) else inputs
-    if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise BadRequest(
             f'the request {request!r:.200} has no texts; expected {{"inputs": text or a list of '
             f'texts}}, or {{"messages": […]}}'
@@ -135,7 +135,7 @@ def input_fn(request_body: str | bytes, content_type: str = "application/json") 
 
 def _conversation(messages: Any) -> list[dict[str, Any]]:
     if isinstance(messages, list) and messages:
-        roles = [each.get("role") for each in messages if isinstance(each, dict)]
+        roles = [message.get("role") for message in messages if isinstance(message, dict)]
         if len(roles) == len(messages) and all(isinstance(role, str) for role in roles):
             return messages
     raise BadRequest(
@@ -205,11 +205,11 @@ def _predict(batch: Any, model: Served) -> list[Answer]:
     return [
         {
             "predictions": [
-                {"label": name(each), "score": round(score, 6)}
-                for each, score in zip(*found, strict=True)
+                {"label": name(number), "score": round(score, 6)}
+                for number, score in zip(*best, strict=True)
             ]
         }
-        for found in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        for best in zip(top.indices.tolist(), top.values.tolist(), strict=True)
     ]
 
 

@@ -65,8 +65,8 @@ def state_to_write(
             if isinstance(value, torch.Tensor):
                 state[f"{OPTIMIZER}.{names[id(parameter)]}.{key}"] = value.detach()
     return {
-        name: each if each.device.type in WRITTEN_FROM else each.cpu()
-        for name, each in state.items()
+        name: tensor if tensor.device.type in WRITTEN_FROM else tensor.cpu()
+        for name, tensor in state.items()
     }
 
 
@@ -84,8 +84,8 @@ def state_to_read(
     saved = _optimizer_entries(metadata)
     for group in optimizer.param_groups:
         for parameter in filter(updates, group["params"]):
-            entries = saved.get(names[id(parameter)], {})
-            values = {key: _like(parameter, entry, group) for key, entry in entries.items()}
+            stored_by_key = saved.get(names[id(parameter)], {})
+            values = {key: _like(parameter, stored, group) for key, stored in stored_by_key.items()}
             if values:
                 optimizer.state[parameter] = values
             state |= {
@@ -96,26 +96,26 @@ def state_to_read(
 
 def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageMetadata]]:
     """The saved entries by the parameter's name, then by the optimizer's own."""
-    found: dict[str, dict[str, TensorStorageMetadata]] = {}
-    for name, entry in metadata.state_dict_metadata.items():
+    by_parameter: dict[str, dict[str, TensorStorageMetadata]] = {}
+    for name, stored in metadata.state_dict_metadata.items():
         kind, _, rest = name.partition(".")
-        if kind == OPTIMIZER and isinstance(entry, TensorStorageMetadata):
+        if kind == OPTIMIZER and isinstance(stored, TensorStorageMetadata):
             parameter, _, key = rest.rpartition(".")
-            found.setdefault(parameter, {})[key] = entry
-    return found
+            by_parameter.setdefault(parameter, {})[key] = stored
+    return by_parameter
 
 
 def _like(
-    parameter: nn.Parameter, entry: TensorStorageMetadata, group: Mapping[str, Any]
+    parameter: nn.Parameter, stored: TensorStorageMetadata, group: Mapping[str, Any]
 ) -> torch.Tensor:
     """Makes a tensor that is sharded like the parameter, or one number, such as the optimizer's
     step count.
     """
-    dtype = entry.properties.dtype
-    if entry.size == parameter.shape and parameter.ndim:
+    dtype = stored.properties.dtype
+    if stored.size == parameter.shape and parameter.ndim:
         return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
     device = parameter.device if group.get("fused") else torch.device("cpu")
-    return torch.zeros(entry.size, dtype=dtype, device=device)
+    return torch.zeros(stored.size, dtype=dtype, device=device)
 
 
 class Checkpoints:
@@ -157,11 +157,11 @@ class Checkpoints:
         """
         self._optimizer = optimizer
         with self._step_log.phase(RESTORE) as phase:
-            found = self._slots.newest(self._identity)
-            phase.facts["step"] = found.step if found else 0
-            if found is not None:
-                self._read(found)
-        done = found.step if found else 0
+            checkpoint = self._slots.newest(self._identity)
+            phase.facts["step"] = checkpoint.step if checkpoint else 0
+            if checkpoint is not None:
+                self._read(checkpoint)
+        done = checkpoint.step if checkpoint else 0
         self._step_log.resume(done)
         self._stop.begin(done + 1)
         return done
@@ -196,7 +196,8 @@ class Checkpoints:
             copy: dict[str, torch.Tensor] = stager.stage(state)  # type: ignore[assignment]
             stager.close()
             held = (
-                each.to_local() if isinstance(each, DTensor) else each for each in copy.values()
+                tensor.to_local() if isinstance(tensor, DTensor) else tensor
+                for tensor in copy.values()
             )
             phase.facts["bytes"] = sum(map(byte_count, held))
             self._pending = self._writer.submit(
@@ -234,12 +235,12 @@ class Checkpoints:
         if pending is not None:
             self._step_log.add_phase(CHECKPOINT_WRITE, *pending.result())
 
-    def _read(self, found: Found) -> None:
-        reader = FileSystemReader(self._slots.folder_of(found.slot))
+    def _read(self, checkpoint: Found) -> None:
+        reader = FileSystemReader(self._slots.folder_of(checkpoint.slot))
         named = kept_tensors(self._strategy, self._setup.settings)
         state = state_to_read(
             named, self._strategy.updates, self._optimizer, reader.read_metadata()
         )
         load(state, storage_reader=reader, process_group=self._group, no_dist=self._group is None)
-        if found.facts[SCALER]:
-            self._setup.number_format.scaler.load_state_dict(found.facts[SCALER])
+        if checkpoint.facts[SCALER]:
+            self._setup.number_format.scaler.load_state_dict(checkpoint.facts[SCALER])

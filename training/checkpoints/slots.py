@@ -83,19 +83,19 @@ def identity_of(run: RunSettings, topology: Topology) -> Identity:
     return read
 
 
-def difference(found: Identity, expected: Identity) -> str | None:
+def difference(saved: Identity, expected: Identity) -> str | None:
     """The first entries that differ, as text; None if all are equal."""
     free: set[str] = set()
     if {
-        found.get(STRATEGY),
+        saved.get(STRATEGY),
         expected.get(STRATEGY),
     } <= COMPOSITIONS:  # a composition resumes as another one
         free = {SCHEDULE, STRATEGY, *settings_with(Effect.DEGREE)} | ({PROCESSES} - {*expected})
-    names = sorted({*found, *expected} - free)
+    names = sorted({*saved, *expected} - free)
     differing = [
-        f"{name} {found.get(name)!r}, where this run has {expected.get(name)!r}"
+        f"{name} {saved.get(name)!r}, where this run has {expected.get(name)!r}"
         for name in names
-        if found.get(name) != expected.get(name)
+        if saved.get(name) != expected.get(name)
     ]
     return "; ".join(differing[:3]) or None
 
@@ -130,15 +130,15 @@ class Slots:
         The first process names the refused checkpoints on stderr, with the reason.
         """
         looked = self._gathered([self._look(slot, identity) for slot in range(SLOTS)])
-        found: list[Found] = []
+        checkpoints: list[Found] = []
         for slot in range(SLOTS):
             problems = [rank[slot] for rank in looked if isinstance(rank[slot], str)]
             candidates = [rank[slot] for rank in looked if isinstance(rank[slot], Found)]
             if problems and self._topology.is_first:
                 print(f"checkpoint refused: {problems[0]}", file=sys.stderr, flush=True)  # noqa: T201
             if len(candidates) == len(looked):
-                found.append(candidates[0])
-        newest = max(found, key=lambda each: each.step, default=None)
+                checkpoints.append(candidates[0])
+        newest = max(checkpoints, key=lambda checkpoint: checkpoint.step, default=None)
         if newest is not None:
             self._next = (newest.slot + 1) % SLOTS
         return newest
@@ -166,7 +166,9 @@ class Slots:
         """
         own = describe_files(folder, own_files)
         gathered = self._gathered((own, log))
-        files = {name: described for each, _ in gathered for name, described in each.items()}
+        files = {
+            name: described for own_sizes, _ in gathered for name, described in own_sizes.items()
+        }
         if self._topology.is_first:
             logs = [sizes for _, sizes in gathered]
             # The process that wrote a file last knows its whole size.
@@ -200,7 +202,11 @@ class Slots:
             self._topology.local_rank :: self._topology.local_world_size
         ]
         problem = next(
-            (found for name, expected in files if (found := problem_of(folder / name, expected))),
+            (
+                mismatch
+                for name, expected in files
+                if (mismatch := problem_of(folder / name, expected))
+            ),
             None,
         )
         return problem or Found(slot=slot, step=int(facts[STEP]), facts=facts)

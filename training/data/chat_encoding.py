@@ -73,17 +73,17 @@ class ChatEncoder:
 
     def summary(self) -> str:
         """What became of conversations that are in no sequence, or not whole; empty if all are."""
-        found = ""
+        text = ""
         if self.too_long:
             what = "left out" if self._leaves_out_long else "cut"
-            found = (
+            text = (
                 f"; conversations of more than {self._length:,} tokens: {self.too_long:,} of "
                 f"{self.conversations:,} ({what})"
             )
         if self.left_out:
             counted = f"{self.left_out:,} (such as {self.example})"
-            found += f"; left out because no token of an answer is in them: {counted}"
-        return found
+            text += f"; left out because no token of an answer is in them: {counted}"
+        return text
 
     def _fitting(self, rows: Iterator[Chat | PromptedText]) -> Iterator[Tokenised]:
         """Each conversation as tokens [L] and a mask [L], without a count of the first token, which
@@ -123,16 +123,16 @@ class ChatEncoder:
     def _of_chats(self, chats: Sequence[Chat]) -> Iterator[Tokenised]:
         """Yields tokens [L] and a mask [L] for each."""
         rendered = [self._templates.render(chat) for chat in chats]
-        for chat, found in zip(chats, rendered, strict=True):
-            refuse_half_characters(found.text, chat.place)
+        for chat, rendering in zip(chats, rendered, strict=True):
+            refuse_half_characters(rendering.text, chat.place)
         if not chats:
             return
         encoding = self._tokenizer(
-            [found.text for found in rendered], add_special_tokens=False, verbose=False
+            [rendering.text for rendering in rendered], add_special_tokens=False, verbose=False
         )
-        for place, (chat, found) in enumerate(zip(chats, rendered, strict=True)):
+        for place, (chat, rendering) in enumerate(zip(chats, rendered, strict=True)):
             tokens = np.asarray(encoding["input_ids"][place], dtype=np.int64)
-            loss_mask = _loss_mask(found, encoding, place)
+            loss_mask = _loss_mask(rendering, encoding, place)
             if chat.prompt_turns is not None and not self._counts_all:
                 asked = self._tokenizer(
                     self._templates.render_prompt(chat), add_special_tokens=False, verbose=False
@@ -180,9 +180,9 @@ def _first_token(encoding: BatchEncoding, place: int, characters: range) -> int 
     return next((token for token in tokens if token is not None), None)
 
 
-def _common(one: Sequence[int], other: Sequence[int] | Array) -> int:
+def _common(first: Sequence[int], other: Sequence[int] | Array) -> int:
     """How many tokens ``one`` and ``other`` [L] both begin with."""
-    pairs = zip(one, other, strict=False)
+    pairs = zip(first, other, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 

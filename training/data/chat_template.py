@@ -186,8 +186,8 @@ def _differs(number: int, part: str, beyond: str) -> str:
     same = next(
         (
             place
-            for place, (one, other) in enumerate(zip(part, beyond, strict=False))
-            if one != other
+            for place, (character, other) in enumerate(zip(part, beyond, strict=False))
+            if character != other
         ),
         min(len(part), len(beyond)),
     )

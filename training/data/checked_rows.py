@@ -37,32 +37,30 @@ def wanted_columns(dataset: Dataset, *, with_labels: bool) -> list[str]:
     return [dataset.text_column, *([dataset.label_column] if with_labels else [])]
 
 
-def require_columns(wanted: Sequence[str], found: Sequence[str], name: str) -> None:
-    shown = [
-        name if name == name.strip() else repr(name)
-        for name in (each[:SHOWN_CHARACTERS] for each in found)
-    ]
-    columns = (
+def require_columns(wanted: Sequence[str], columns: Sequence[str], name: str) -> None:
+    cut = [column[:SHOWN_CHARACTERS] for column in columns]
+    shown = [text if text == text.strip() else repr(text) for text in cut]
+    listed = (
         "its columns are "
         f"{', '.join(shown[:MOST_COLUMNS]) or 'none'}{', …' if shown[MOST_COLUMNS:] else ''}"
     )
-    missing = [column for column in wanted if column not in found]
+    missing = [column for column in wanted if column not in columns]
     if missing:
         fields = " and ".join(COLUMN_FIELDS[: len(wanted)])
-        hint = header_hint(found) or f"{fields} {'names it' if len(wanted) == 1 else 'name them'}"
+        hint = header_hint(columns) or f"{fields} {'names it' if len(wanted) == 1 else 'name them'}"
         raise WorkloadError(
-            f"{name} has no column {', '.join(map(repr, missing))}; {columns}; {hint}"
+            f"{name} has no column {', '.join(map(repr, missing))}; {listed}; {hint}"
         )
     for column in wanted:
-        if found.count(column) > 1:
+        if columns.count(column) > 1:
             raise WorkloadError(
-                f"{name} has {found.count(column)} columns {column!r}; {columns}; expected one"
+                f"{name} has {columns.count(column)} columns {column!r}; {listed}; expected one"
             )
 
 
-def header_hint(found: Sequence[str]) -> str | None:
+def header_hint(columns: Sequence[str]) -> str | None:
     """What is wrong with the header of a CSV file that is none; None if it may be one."""
-    first = found[0].strip() if found else ""
+    first = columns[0].strip() if columns else ""
     read = (
         "a .csv file is read with commas between its columns, or with the semicolons or tabs that "
         "divide all its rows alike; a .tsv file with tabs"
@@ -73,28 +71,27 @@ def header_hint(found: Sequence[str]) -> str | None:
         return "it is JSON: name it .jsonl"
     if first.startswith("<"):
         return "it is HTML or XML, such as the answer of a server: expected a table as .csv"
-    return read if len(found) == 1 and any(mark in first for mark in OTHER_DELIMITERS) else None
+    return read if len(columns) == 1 and any(mark in first for mark in OTHER_DELIMITERS) else None
 
 
 def check_texts(texts: Sequence[object], name: str, first_row: int) -> list[str]:
-    found = [text for text in texts if isinstance(text, str)]
-    if len(found) < len(texts):
-        row, text = next(
-            item for item in enumerate(texts, start=first_row) if not isinstance(item[1], str)
-        )
+    accepted = [text for text in texts if isinstance(text, str)]
+    if len(accepted) < len(texts):
+        numbered = enumerate(texts, start=first_row)
+        row, text = next((row, text) for row, text in numbered if not isinstance(text, str))
         hint = "; join a list to one text first" if isinstance(text, list) else ""
         hint = f", not the turns of a chat; {WAY}" if is_chat(text) else hint
         raise WorkloadError(
             f"{name}, row {row}: the text is {described(text)}; expected text{hint}"
         )
-    if found and all(map(is_chat, found)):
+    if accepted and all(map(is_chat, accepted)):
         raise WorkloadError(
-            f"{name}, row {first_row}: the text is {described(found[0])}, the turns of a chat as "
-            f"JSON; {WAY}"
+            f"{name}, row {first_row}: the text is {described(accepted[0])}, the turns of a chat "
+            f"as JSON; {WAY}"
         )
-    for row, text in enumerate(found, start=first_row):
+    for row, text in enumerate(accepted, start=first_row):
         refuse_half_characters(text, f"{name}, row {row}")
-    return found
+    return accepted
 
 
 def refuse_half_characters(text: str, place: str) -> None:

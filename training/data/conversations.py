@@ -49,8 +49,8 @@ class Row:
     def place(self) -> str:
         return f"{self.file}, row {self.number}"
 
-    def refused(self, found: str) -> WorkloadError:
-        return WorkloadError(f"{self.place}: {found}")
+    def refused(self, problem: str) -> WorkloadError:
+        return WorkloadError(f"{self.place}: {problem}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,12 +205,12 @@ def _given(row: Row, name: str, values: Mapping[str, Any], kind: type) -> Any:
     """The list or the mapping in the column ``name``, also as JSON; None for an empty one."""
     value = values.get(name)
     try:
-        found = json.loads(value) if isinstance(value, str) and value.strip() else value
+        content = json.loads(value) if isinstance(value, str) and value.strip() else value
     except ValueError as error:
         raise row.refused(f"{name} is text and no JSON: {error}") from error
-    if found and not isinstance(found, kind):
-        raise row.refused(f"{name} is {described(found)}; expected a {kind.__name__}")
-    return _without_none(found) or None
+    if content and not isinstance(content, kind):
+        raise row.refused(f"{name} is {described(content)}; expected a {kind.__name__}")
+    return _without_none(content) or None
 
 
 def _turns(row: Row, name: str, value: Any) -> list[Turn]:
@@ -242,8 +242,8 @@ def _check_parts(row: Row, number: int, content: Any) -> None:
     for part in parts:
         kind = part.get("type", "text") if isinstance(part, dict) else None
         if kind != "text" or not isinstance(part.get("text"), str):
-            found = described(part if kind in (None, "text") else kind)
-            raise row.refused(f"turn {number} has a part that is {found}; expected texts")
+            wrong = described(part if kind in (None, "text") else kind)
+            raise row.refused(f"turn {number} has a part that is {wrong}; expected texts")
 
 
 def _is_empty(content: Any) -> bool:

@@ -102,8 +102,11 @@ def check_manifest(folder: Path, key: str) -> None:
     path = folder / TOKENS_MANIFEST
     manifest = json.loads(path.read_text()) if path.exists() else None
     problem = describe_mismatch(manifest, key=key)
-    if problem is None and manifest is not None and manifest["parts"] != (found := _count(folder)):
-        problem = f"it holds {found}; expected {manifest['parts']}, as its {TOKENS_MANIFEST} says"
+    if problem is None and manifest is not None:
+        parts = _count(folder)
+        if manifest["parts"] != parts:
+            expected = f"expected {manifest['parts']}, as its {TOKENS_MANIFEST} says"
+            problem = f"it holds {parts}; {expected}"
     if problem:
         raise WorkloadError(
             f"the train channel {folder} does not bring the prepared data: {problem}"

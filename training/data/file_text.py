@@ -95,8 +95,8 @@ def _refuse_large(name: str, packed_bytes: int, unpacked_bytes: int) -> None:
 
 def _other_format(begin: bytes, name: str) -> str | None:
     """What a file whose content begins so is, apart from text, and how it would be accepted."""
-    found = next((text for magic, text in OTHER_FORMATS.items() if begin.startswith(magic)), None)
-    return found and found.format(name=name, stem=name.rpartition(".")[0])
+    reason = next((text for magic, text in OTHER_FORMATS.items() if begin.startswith(magic)), None)
+    return reason and reason.format(name=name, stem=name.rpartition(".")[0])
 
 
 def read_texts(file: DataFile) -> Iterator[str]:
@@ -124,12 +124,12 @@ def read_texts(file: DataFile) -> Iterator[str]:
             line = lines + error.object.count(b"\n", 0, error.start) + 1
             if not is_wide and b"\0" in error.object:
                 raise _not_text(file, line) from error
-            found = error.object[
+            undecoded = error.object[
                 max(0, error.start - SHOWN_BYTES // 2) : error.start + SHOWN_BYTES // 2
             ]
             encoding = "UTF-16" if is_wide else "UTF-8"
             raise WorkloadError(
-                f"{file.name}, line {line}: {found!r} is not {encoding}; expected "
+                f"{file.name}, line {line}: {undecoded!r} is not {encoding}; expected "
                 f"{_accepted(file, 'latin1')}"
             ) from error
         if "\0" in text:
@@ -151,10 +151,10 @@ def _not_text(file: DataFile, line: int) -> WorkloadError:
     )
 
 
-def _accepted(file: DataFile, found: str) -> str:
+def _accepted(file: DataFile, encoding: str) -> str:
     return (
         "UTF-8, or UTF-16 with a byte order mark (convert other encodings first, for example: "
-        f"iconv -f {found} -t utf-8 {file.name})"
+        f"iconv -f {encoding} -t utf-8 {file.name})"
     )
 
 
@@ -166,10 +166,10 @@ def text_pieces(file: DataFile) -> Iterator[str]:
     for text in read_texts(file):
         held += text
         while len(held) > 2 * PIECE_CHARACTERS:
-            found = LINE_END.search(held, PIECE_CHARACTERS) or WORD_END.search(
+            boundary = LINE_END.search(held, PIECE_CHARACTERS) or WORD_END.search(
                 held, PIECE_CHARACTERS
             )
-            end = found.end() if found else PIECE_CHARACTERS
+            end = boundary.end() if boundary else PIECE_CHARACTERS
             yield held[:end]
             held = held[end:]
     if held:

@@ -54,10 +54,10 @@ def find_files(dataset: Dataset, root: DataRoot, split: str) -> list[DataFile]:
 
 
 def _refuse_links(root: Path, names: Sequence[str]) -> None:
-    found: dict[tuple[int, int], str] = {}
+    first_names: dict[tuple[int, int], str] = {}
     for name in names:
         status = (root / name).stat()
-        first = found.setdefault((status.st_dev, status.st_ino), name)
+        first = first_names.setdefault((status.st_dev, status.st_ino), name)
         if first != name:
             raise WorkloadError(
                 f"{root}: {name} and {first} are one file with two names, a link, so that its rows "
@@ -72,10 +72,10 @@ def files_format(dataset: Dataset, files: Sequence[DataFile]) -> DatasetFormat:
 def local_files(root: Path) -> list[DataFile]:
     if root.is_file():
         return [local_file(root, root.name)]
-    found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*"))}
+    paths = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*"))}
     linked = [
         name
-        for name, path in found.items()
+        for name, path in paths.items()
         if path.is_dir() and path.is_symlink() and not is_hidden(name)
     ]
     if linked:
@@ -83,7 +83,7 @@ def local_files(root: Path) -> list[DataFile]:
             f"{root} has links to folders, which are not followed: {', '.join(linked[:10])}; "
             "expected the folders in their place"
         )
-    return [local_file(path, name) for name, path in found.items() if path.is_file()]
+    return [local_file(path, name) for name, path in paths.items() if path.is_file()]
 
 
 def local_file(path: Path, name: str) -> DataFile:
@@ -98,10 +98,10 @@ def _s3_files(uri: str) -> list[DataFile]:
     prefix = uri.split("/", 3)[3] if uri.count("/") > 2 else ""
     files = [
         DataFile(
-            name=each.key.removeprefix(prefix).lstrip("/"), open=partial(_open_object, uri, number)
+            name=row.key.removeprefix(prefix).lstrip("/"), open=partial(_open_object, uri, number)
         )
-        for number, each in enumerate(_listing(uri, os.getpid()))
-        if not each.key.endswith("/")
+        for number, row in enumerate(_listing(uri, os.getpid()))
+        if not row.key.endswith("/")
     ]
     return sorted(files, key=lambda file: file.name)
 

@@ -40,9 +40,9 @@ def chat_form(names: Collection[str]) -> tuple[str, ...] | None:
 
 def known_form(names: Collection[str]) -> str | None:
     """The sentence for data with these columns, or None."""
-    found = chat_form(names)
-    if found is not None:
-        return f"the data has conversations ({', '.join(found)}); {WAY}"
+    columns_of_chat = chat_form(names)
+    if columns_of_chat is not None:
+        return f"the data has conversations ({', '.join(columns_of_chat)}); {WAY}"
     for what, columns in OTHER_FORMS:
         if set(columns) <= set(names):
             asked = f"with conversations it reads {ACCEPTED}"
@@ -57,5 +57,5 @@ def is_chat(value: object) -> bool:
     return (
         isinstance(value, Sequence)
         and bool(value)
-        and all(isinstance(each, dict) for each in value)
+        and all(isinstance(turn, dict) for turn in value)
     )

@@ -102,9 +102,9 @@ def number_labels(
         return LabelNumbers(names=of_head, label_count=label_count, by_number=head)
     names = {name: number for number, name in enumerate(sorted(values))}
     if label_count is not None and len(names) > label_count:
-        found = ", ".join(list(names)[:10])
+        listed = ", ".join(list(names)[:10])
         raise WorkloadError(
-            f"the data has {len(names)} different labels ({found}); workload.label_count says "
+            f"the data has {len(names)} different labels ({listed}); workload.label_count says "
             f"{label_count}"
         )
     if head:
@@ -156,11 +156,11 @@ def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | N
     folded: dict[str, list[int]] = {}
     for name, number in exact.items():
         folded.setdefault(name.strip().casefold(), []).append(number)
-    found = [
+    candidates = [
         [exact[text]] if text in exact else folded.get(text.strip().casefold(), [])
         for text in texts
     ]
-    numbers = [each[0] for each in found if len(each) == 1]
+    numbers = [numbers_of_text[0] for numbers_of_text in candidates if len(numbers_of_text) == 1]
     return dict(zip(texts, numbers, strict=True)) if len(set(numbers)) == len(texts) else None
 
 

@@ -217,12 +217,13 @@ def _write_split(
     unknown = tokenizer.unk_token_id
     of_unknown = 0
     of_all = 0
-    for one in itertools.islice(sequences, workload.examples if folder.name == TRAIN else None):
-        writer.append(one.tokens, one.documents, one.loss_mask)
-        of_unknown = of_unknown + int((one.tokens == unknown).sum())
-        of_all = of_all + len(one.tokens)
-        if one.label is not None:
-            codes.append(values.code(one.label))
+    most = workload.examples if folder.name == TRAIN else None
+    for sequence in itertools.islice(sequences, most):
+        writer.append(sequence.tokens, sequence.documents, sequence.loss_mask)
+        of_unknown = of_unknown + int((sequence.tokens == unknown).sum())
+        of_all = of_all + len(sequence.tokens)
+        if sequence.label is not None:
+            codes.append(values.code(sequence.label))
     writer.close()
     if not len(writer):
         place = root or dataset.path

@@ -111,9 +111,9 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
         continues = True
 
 
-def _checked(found: Iterable[Any], wanted: Sequence[str], name: str) -> Iterator[Rows]:
+def _checked(documents: Iterable[Any], wanted: Sequence[str], name: str) -> Iterator[Rows]:
     """``wanted``: the column of the texts, and that of the labels if they are read."""
-    numbered = enumerate(found, start=1)
+    numbered = enumerate(documents, start=1)
     needed = set(wanted)
     for batch in iter(lambda: list(itertools.islice(numbered, ROWS_PER_BATCH)), []):
         for row, values in batch:
@@ -214,8 +214,8 @@ def _json_objects(file: DataFile, wanted: Sequence[str]) -> Iterator[Any]:
     """Reads one object a line, line by line, or one list of objects, which is read whole."""
     lines = text_lines(file)
     is_list = None
-    for line, found in enumerate(lines, start=1):
-        text = found.strip()
+    for line, content in enumerate(lines, start=1):
+        text = content.strip()
         if not text:
             continue
         if is_list is None:
@@ -251,11 +251,11 @@ def _refuse_twice(
     """
 
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = [name for name, _ in pairs]
+        names = [name for name, _ in pairs]
         for column in wanted:
-            if found.count(column) > 1:
+            if names.count(column) > 1:
                 raise WorkloadError(
-                    f"{place}: an object has {found.count(column)} values of {column!r}; expected "
+                    f"{place}: an object has {names.count(column)} values of {column!r}; expected "
                     "one"
                 )
         return dict(pairs)
@@ -307,8 +307,8 @@ def _mappings(batch: pa.RecordBatch, name: str, first_row: int) -> list[dict[str
                 try:
                     value.as_py()
                 except UnicodeDecodeError as error:
-                    found = f"the column {column!r} has {error.object[:20]!r}, which is not UTF-8"
-                    raise WorkloadError(f"{name}, row {row}: {found}; expected text") from error
+                    problem = f"the column {column!r} has {error.object[:20]!r}, which is not UTF-8"
+                    raise WorkloadError(f"{name}, row {row}: {problem}; expected text") from error
         raise
     return rows
 

@@ -94,11 +94,11 @@ class StreamedBatches(IterableDataset[Batch]):
             sequences = self._encoded(files[reader::readers])
         else:
             sequences = itertools.islice(self._encoded(files), reader, None, readers)
-        found = False
+        has_sequence = False
         for sequence in sequences:
-            found = True
+            has_sequence = True
             yield sequence
-        if not found:
+        if not has_sequence:
             raise WorkloadError(
                 f"reader {reader + 1} of {readers} finds no sequence of "
                 f"{self._run.workload.sequence_length} tokens in its share of {len(files)} files; "

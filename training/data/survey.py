@@ -66,7 +66,7 @@ class Survey:
         return sum(size * count for size, count in self.rows_by_bytes.items())
 
     def rows_above(self, size: int) -> int:
-        return sum(count for each, count in self.rows_by_bytes.items() if each > size)
+        return sum(count for length, count in self.rows_by_bytes.items() if length > size)
 
 
 def find_columns(dataset: Dataset, root: Path) -> Columns | None:
@@ -78,8 +78,8 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
     kind = files_format(dataset, files)
     if kind is DatasetFormat.TEXT:
         return None
-    found = itertools.islice(objects(files[0], kind, ()), FIRST_ROWS)
-    rows: list[Mapping[str, Any]] = [row for row in found if isinstance(row, dict)]
+    first_rows = itertools.islice(objects(files[0], kind, ()), FIRST_ROWS)
+    rows: list[Mapping[str, Any]] = [row for row in first_rows if isinstance(row, dict)]
     names = tuple(dict.fromkeys(name for row in rows for name in row if isinstance(name, str)))
     if not names:
         return None
@@ -126,11 +126,11 @@ def survey_chat(dataset: Dataset, root: Path) -> Survey:
     return Survey(rows_by_bytes=rows_by_bytes, labels=(), cautions=())
 
 
-def label_problem(found: Survey, label_count: int) -> str | None:
+def label_problem(surveyed: Survey, label_count: int) -> str | None:
     """Why the job would refuse the labels."""
     try:
-        numbers = number_labels(found.labels, label_count)
-        for label in found.labels:
+        numbers = number_labels(surveyed.labels, label_count)
+        for label in surveyed.labels:
             numbers.number(label)
     except WorkloadError as error:
         return str(error)

@@ -60,7 +60,7 @@ def _why_not_forked() -> str:
     """Empty if a fork of this process can use the devices."""
     import torch  # noqa: PLC0415
 
-    opened = [os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir()]
+    opened = [os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()]
     is_initialized: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     if is_initialized or any(name.startswith(DEVICES) for name in opened):
         return "the imports have opened a device"

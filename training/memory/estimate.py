@@ -101,7 +101,7 @@ def estimate_memory(workload: Workload, settings: Settings) -> MemoryEstimate:
     Raises WorkloadError if the run would, and RuntimeError in a process that has a process group.
     """
     watched = _watch_fake_steps(workload, settings)
-    return max((each.estimate for each in watched), key=lambda estimate: estimate.peak_bytes)
+    return max((run.estimate for run in watched), key=lambda estimate: estimate.peak_bytes)
 
 
 def estimate_lines(workload: Workload, settings: Settings) -> PeakLines | None:

@@ -80,14 +80,14 @@ def _targets(model: PreTrainedModel, adapter: Adapter) -> tuple[Shapes, Shapes]:
     parameters: Shapes = {}
     for target in adapter.targets:
         if target == ALL_LINEAR:
-            found = {path: shape for path, shape in linear.items() if not _is_left_out(path)}
+            layers = {path: shape for path, shape in linear.items() if not _is_left_out(path)}
         else:
-            found = {path: shape for path, shape in linear.items() if _ends_with(path, target)}
+            layers = {path: shape for path, shape in linear.items() if _ends_with(path, target)}
             parameters |= {
                 path: shape for path, shape in stacked.items() if _ends_with(path, target)
             }
-        modules |= found
-        if not found and not any(_ends_with(path, target) for path in parameters):
+        modules |= layers
+        if not layers and not any(_ends_with(path, target) for path in parameters):
             raise _unknown_target(target, [*linear, *stacked])
     return modules, parameters
 

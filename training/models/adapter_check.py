@@ -52,5 +52,5 @@ def untrained(model: torch.nn.Module) -> list[str]:
     return [
         path
         for path, layer in layers.items()
-        if all(each.weight.grad is None for each in layer.lora_B.values())
+        if all(matrix.weight.grad is None for matrix in layer.lora_B.values())
     ]

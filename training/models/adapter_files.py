@@ -164,15 +164,15 @@ def read_adapter(
     config.modules_to_save = None
     config.task_type = lora_config(model, Adapter(rank=1), task).task_type
     file = folder / WEIGHTS
-    found: dict[str, SavedTensor] = {}
+    tensors: dict[str, SavedTensor] = {}
     for name in read_header(file) if file.exists() else ():
         own = name.removeprefix(PREFIX)
         for matrix in ("lora_A", "lora_B"):
             own = own.replace(f".{matrix}.weight", f".{matrix}.{NAME}.weight")
-        found[own] = SavedTensor(file, name, torch.float32)
-    if not found:
+        tensors[own] = SavedTensor(file, name, torch.float32)
+    if not tensors:
         raise WorkloadError(f"{folder} has no weights; expected {WEIGHTS}, as peft writes it")
-    return config, found
+    return config, tensors
 
 
 def _check_plain(folder: Path, stored: Mapping[str, Any]) -> None:

@@ -35,18 +35,18 @@ def convert_base(model: PreTrainedModel, kind: BaseWeights, lower_type: torch.dt
 
 def _use_4_bits(model: PreTrainedModel, compute_type: torch.dtype) -> None:
     """Replaces linear layers as transformers does, but for the head and routers."""
-    found = [
+    layers = [
         (path, module)
         for path, module in model.named_modules()
         if type(module) is nn.Linear and not is_head(path, module, model) and not is_router(path)
     ]
-    if not found:
+    if not layers:
         raise WorkloadError(
             f"base_weights nf4 are of linear layers, and this {model.config.model_type} has none "
             "beside its head; expected base_weights bf16"
         )
     make: Any = import_bitsandbytes().nn.Linear4bit
-    for path, linear in found:
+    for path, linear in layers:
         layer = make(
             linear.in_features,
             linear.out_features,

@@ -58,7 +58,7 @@ def positions_problem(config: PreTrainedConfig, sequence_length: int | None) -> 
 
 def count_in(config: PreTrainedConfig, name: str) -> int | None:
     try:
-        found = getattr(config, name, None)
+        value = getattr(config, name, None)
     except RuntimeError:  # transformers': it differs from layer to layer
         return None
-    return found if isinstance(found, int) else None
+    return value if isinstance(value, int) else None

@@ -47,9 +47,9 @@ def measure_size(
         inject(model, deepcopy(adapter))
     flops = _flops_per_token(task, config, sequence_length, adapter)
     formula = FORMULA if adapter is None else FORMULA_OF_ADAPTER
-    trained = (each.numel() for each in model.parameters() if each.requires_grad)
+    trained = (parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     return ModelSize(
-        parameters=sum(each.numel() for each in model.parameters()),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
         flops_per_token=flops,
         formula=None if flops is None else formula,
         trained=None if adapter is None else sum(trained),

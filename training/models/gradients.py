@@ -82,14 +82,14 @@ def leaves_parameters_out(model: PreTrainedModel, device: torch.device) -> bool:
         model.train(False)
         with torch.random.fork_rng(devices=[]), torch.enable_grad():
             trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-            found = torch.autograd.grad(
+            gradients = torch.autograd.grad(
                 model(input_ids=tokens).logits.sum(), trained, allow_unused=True
             )
     except (*NOT_BUILT, AssertionError, IndexError):
         return True
     finally:
         model.train(was_training)
-    return any(gradient is None for gradient in found)
+    return any(gradient is None for gradient in gradients)
 
 
 class LossScaler(torch.amp.GradScaler):

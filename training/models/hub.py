@@ -66,13 +66,13 @@ def _token_in(text: str, secret_arn: str) -> str:
     if not stripped.startswith("{"):
         return stripped
     fields: dict[str, Any] = json.loads(stripped)
-    found = next((fields[name] for name in TOKEN_FIELDS if isinstance(fields.get(name), str)), None)
-    if found is None:
+    token = next((fields[name] for name in TOKEN_FIELDS if isinstance(fields.get(name), str)), None)
+    if token is None:
         expected = " or ".join(TOKEN_FIELDS)
         raise WorkloadError(
             f"{secret_arn} holds a JSON object without the token; expected a text field {expected}"
         )
-    return str(found)
+    return str(token)
 
 
 def copy_model(workload: Workload, folder: Path) -> None:
@@ -85,9 +85,10 @@ def copy_model(workload: Workload, folder: Path) -> None:
     path = str(workload.model.path)
     folder.mkdir(parents=True, exist_ok=True)
     with volume_of(f"the model {path}", folder), explained(f"the model {path}"):
-        found = HfApi().model_info(path, revision=workload.model.revision, files_metadata=True)
+        repository = HfApi().model_info(path, revision=workload.model.revision, files_metadata=True)
         names = needed_files(
-            (file.rfilename for file in found.siblings or ()), with_code=workload.trust_remote_code
+            (file.rfilename for file in repository.siblings or ()),
+            with_code=workload.trust_remote_code,
         )
         if not names:
             raise WorkloadError(
@@ -95,14 +96,15 @@ def copy_model(workload: Workload, folder: Path) -> None:
                 "model.safetensors, pytorch_model.bin, or their shards with an index"
             )
         needed_bytes = sum(
-            file.size or 0 for file in found.siblings or () if file.rfilename in names
+            file.size or 0 for file in repository.siblings or () if file.rfilename in names
         )
         if needed_bytes > shutil.disk_usage(folder).free:
             raise too_small_volume(f"the model {path}", folder, needed_bytes=needed_bytes)
-        snapshot_download(path, revision=found.sha, allow_patterns=names, local_dir=folder)
+        snapshot_download(path, revision=repository.sha, allow_patterns=names, local_dir=folder)
     shutil.rmtree(folder / ".cache", ignore_errors=True)  # the download's own notes
     size = sum((folder / name).stat().st_size for name in names)
-    print(f"model {path} at commit {found.sha}: {len(names)} files, {size:,} bytes", flush=True)  # noqa: T201
+    contents = f"{len(names)} files, {size:,} bytes"
+    print(f"model {path} at commit {repository.sha}: {contents}", flush=True)  # noqa: T201
 
 
 def needed_files(names: Iterable[str], *, with_code: bool = False) -> list[str]:
@@ -112,7 +114,7 @@ def needed_files(names: Iterable[str], *, with_code: bool = False) -> list[str]:
     """
     listed = sorted(names)
     weights = next(
-        (found for kind in WEIGHTS if (found := list(filter(kind.fullmatch, listed)))), []
+        (files for kind in WEIGHTS if (files := list(filter(kind.fullmatch, listed)))), []
     )
     others = [name for name in listed if OTHERS.fullmatch(name) and not INDEX.fullmatch(name)]
     if with_code:

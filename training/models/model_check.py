@@ -140,8 +140,8 @@ def use_any_attention(config: PreTrainedConfig) -> None:
 
 def refuse(problems: Iterable[Problem]) -> None:
     """For jobs. Raises WorkloadError with every problem."""
-    if found := "; ".join(map(str, problems)):
-        raise WorkloadError(found)
+    if message := "; ".join(map(str, problems)):
+        raise WorkloadError(message)
 
 
 def refuse_forward(config: PreTrainedConfig, workload: Workload) -> None:
@@ -257,10 +257,10 @@ def _check_loss(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
 
 def _check_counts(config: PreTrainedConfig, place: str) -> list[Problem]:
     """By the names that the model type gives them, such as n_layer."""
-    found = {config.attribute_map.get(name, name): count_in(config, name) for name in COUNTS}
+    counts = {config.attribute_map.get(name, name): count_in(config, name) for name in COUNTS}
     return [
         Problem(path=place, message=f"got {name} {count}, expected at least 1")
-        for name, count in found.items()
+        for name, count in counts.items()
         if count is not None and count < 1
     ]
 
@@ -282,10 +282,10 @@ def _check_divisions(
         return
     from training.models.division_check import check_cut, check_division  # noqa: PLC0415  (imports PyTorch: seconds)
 
-    found = [check_division(task, config, each) for each in divisions]
+    problems = [check_division(task, config, division) for division in divisions]
     if most_stages > 1:
-        found.append(check_cut(task, config, most_stages))
-    yield from dict.fromkeys(filter(None, found))
+        problems.append(check_cut(task, config, most_stages))
+    yield from dict.fromkeys(filter(None, problems))
 
 
 def _check_adapters(

@@ -50,7 +50,7 @@ def load_config(model: Model, model_path: str, *, runs_code: bool = False) -> Pr
     transformers' own from then on: no later call needs to allow it again.
     """
     if (folder := Path(model_path)).is_dir():
-        problem = model_problem(model.path or model_path, [each.name for each in folder.iterdir()])
+        problem = model_problem(model.path or model_path, [file.name for file in folder.iterdir()])
         if problem is not None:
             raise WorkloadError(problem)
     with explained(f"the model {model.path or model_path}", *NOT_BUILT):
@@ -69,8 +69,8 @@ def _register_code(config: PreTrainedConfig, model_path: str, revision: str | No
     for auto_class in AUTO_CLASSES.values():
         reference = (getattr(config, "auto_map", None) or {}).get(auto_class.__name__)
         if reference:
-            found = get_class_from_dynamic_module(reference, model_path, revision=revision)
-            auto_class.register(kind, found, exist_ok=True)
+            model_class = get_class_from_dynamic_module(reference, model_path, revision=revision)
+            auto_class.register(kind, model_class, exist_ok=True)
 
 
 def read_tokenizer(workload: Workload, path: str, *, runs_code: bool) -> PreTrainedTokenizerBase:
@@ -105,7 +105,7 @@ def model_config(
         config = _config_from_mapping(workload.model.config or {}, tokenizer)
     if workload.task is Task.SEQUENCE_CLASSIFICATION:
         set_label_count(config, workload)
-    parts = list({id(each): each for each in (config, text_of(config))}.values())
+    parts = list({id(part): part for part in (config, text_of(config))}.values())
     # A classifier reads the state of the token that it was trained with.
     keeps_own = (
         not is_trained
@@ -191,7 +191,12 @@ def _config_from_mapping(
             plain = CONFIG_MAPPING[kind]()
             text = text_of(plain)
             name = next(
-                (each for each in plain.sub_configs if getattr(plain, each, None) is text), None
+                (
+                    sub_config
+                    for sub_config in plain.sub_configs
+                    if getattr(plain, sub_config, None) is text
+                ),
+                None,
             )
             of_text = {"vocab_size": len(tokenizer), **(values.get(name) or {} if name else values)}
             of_text |= _special_token_ids(tokenizer)
@@ -233,8 +238,8 @@ def _check_vocabulary(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBa
 
 
 def _check_end_token(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> None:
-    found: list[int] = tokenizer("a")["input_ids"]
-    if end_token(tokenizer) not in found:
+    tokens: list[int] = tokenizer("a")["input_ids"]
+    if end_token(tokenizer) not in tokens:
         raise WorkloadError(
             f"a {config.model_type} classifies a text by its end token, and the tokenizer adds "
             f"none ({tokenizer.eos_token!r}) to a text; expected a tokenizer that does, such as "

@@ -83,12 +83,12 @@ def router_loss_factor(model: PreTrainedModel) -> float:
     text = text_of(model.config)
     if not getattr(text, "output_router_logits", False):
         return 0.0
-    found = getattr(model, "router_aux_loss_coef", getattr(model, "aux_loss_coef", None))
-    if found is None and "router_aux_loss_coef * aux_loss" in inspect.getsource(
+    factor = getattr(model, "router_aux_loss_coef", getattr(model, "aux_loss_coef", None))
+    if factor is None and "router_aux_loss_coef * aux_loss" in inspect.getsource(
         type(model).forward
     ):
-        found = text.router_aux_loss_coef
-    return found or 0.0
+        factor = text.router_aux_loss_coef
+    return factor or 0.0
 
 
 class ChunkedHead:

@@ -105,9 +105,9 @@ def dissect(model: PreTrainedModel) -> Anatomy:
         raise refusal(model, "it has no base model below its head")
     blocks = tuple(repeated_blocks(model.base_model))
     lists = (
-        (name, tuple(each))
-        for name, each in model.base_model.named_modules()
-        if isinstance(each, nn.ModuleList)
+        (name, tuple(module))
+        for name, module in model.base_model.named_modules()
+        if isinstance(module, nn.ModuleList)
     )
     path = next((name for name, modules in lists if modules == blocks), None) if blocks else None
     if path is None:
@@ -161,8 +161,8 @@ def _try(base: nn.Module, bare: Anatomy) -> tuple[list[Call], Any]:
     calls: list[Call] = []
     passed = bare.passed(range(len(bare.blocks)))
     tried = without_values(with_replaced(base, passed))
-    for each in (*_beside_the_blocks(tried, bare.path), *passed):
-        _record(tried.get_submodule(each), calls, each)
+    for path in (*_beside_the_blocks(tried, bare.path), *passed):
+        _record(tried.get_submodule(path), calls, path)
     tokens = torch.ones((1, TRIED_TOKENS), dtype=torch.int64)
     with torch.no_grad():
         output = tried.eval()(input_ids=tokens, attention_mask=torch.ones_like(tokens))
@@ -238,7 +238,7 @@ def _needed_first(
         holds_tokens = any(
             module is embedding for module in base.get_submodule(call.path).modules()
         )
-        if holds_tokens or any(each.is_floating_point() for each in call.inputs):
+        if holds_tokens or any(tensor.is_floating_point() for tensor in call.inputs):
             yield call.path, PassThrough()
         elif call.output.shape[-1] == hidden.shape[-1]:
             yield call.path, NoPositions()

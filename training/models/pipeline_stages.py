@@ -141,10 +141,12 @@ def _costs(model: PreTrainedModel, anatomy: Anatomy) -> tuple[list[float], float
     An embedding is looked up.
     """
     inner = {id(parameter) for parameter in model.base_model.parameters()}
-    head = {id(each): each for each in model.parameters() if id(each) not in inner}
+    head = {
+        id(parameter): parameter for parameter in model.parameters() if id(parameter) not in inner
+    }
     output: nn.Module | None = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     if output is not None:  # it may be tied to the embedding
-        head |= {id(each): each for each in output.parameters()}
+        head |= {id(parameter): parameter for parameter in output.parameters()}
     return [_weights(block.parameters()) for block in anatomy.blocks], _weights(head.values())
 
 

@@ -59,9 +59,9 @@ def check_saved(
         return
     named = getattr(config, "transformers_weights", None)
     if named is not None or not stored:
-        found = f"its config.json names {named} as its weights" if named else "it has no weights"
+        reason = f"its config.json names {named} as its weights" if named else "it has no weights"
         yield (
-            f"{found}; expected {SAFE_WEIGHTS_NAME}, {WEIGHTS_NAME}, or their shards with an index"
+            f"{reason}; expected {SAFE_WEIGHTS_NAME}, {WEIGHTS_NAME}, or their shards with an index"
         )
         return
     yield from _check_names(task, model, stored)
@@ -71,7 +71,7 @@ def _check_names(
     task: Task, model: PreTrainedModel, stored: Mapping[str, torch.Tensor]
 ) -> Iterator[str]:
     """``stored`` [...] by name."""
-    found = _loaded(model, stored)
+    loading = _loaded(model, stored)
     odd = {
         name: tensor
         for name, tensor in stored.items()
@@ -81,10 +81,10 @@ def _check_names(
     prefix = model.base_model_prefix
     odd = {name: tensor for name, tensor in odd.items() if not buffers & {name, f"{prefix}.{name}"}}
     odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model)}
-    beside = sorted(name for name in found.unexpected_keys if _is_in_a_layer(name, model))
+    beside = sorted(name for name in loading.unexpected_keys if _is_in_a_layer(name, model))
     differing = [
         (name, here, own)
-        for name, here, own in sorted(found.mismatched_keys)
+        for name, here, own in sorted(loading.mismatched_keys)
         if is_of_base(name, model) or task is not Task.SEQUENCE_CLASSIFICATION
     ]
     own = [name for name, _ in model.named_parameters() if is_of_base(name, model)]
@@ -93,8 +93,8 @@ def _check_names(
             sorted({str(tensor.dtype).removeprefix("torch.") for tensor in odd.values()})
         )
         yield f"weights are stored as {types} ({_listed(odd)}); {DEQUANTISE}"
-    elif beside or found.conversion_errors:
-        names = beside or list(found.conversion_errors)
+    elif beside or loading.conversion_errors:
+        names = beside or list(loading.conversion_errors)
         yield (
             f"its layers have stored tensors that a {model.config.model_type} of this "
             f"configuration lacks ({_listed(names)}), such as scales of quantised weights or parts "
@@ -106,12 +106,12 @@ def _check_names(
             f"{name} is stored with shape {list(here)}, and its configuration says "
             f"{list(expected)}; expected the config.json that was saved with the weights"
         )
-    elif own and found.missing_keys.issuperset(own):
+    elif own and loading.missing_keys.issuperset(own):
         yield (
             f"no stored tensor has the name of a weight of {model.config.model_type} (stored are "
             f"{_listed(stored)}); expected names such as {own[0]}, as save_pretrained writes them"
         )
-    elif (renamed := _renamed_head(task, model, found, stored)) is not None:
+    elif (renamed := _renamed_head(task, model, loading, stored)) is not None:
         head, name = renamed
         yield (
             f"its head {head} is not stored, and {name} of the same shape is, which a "
@@ -121,16 +121,16 @@ def _check_names(
 
 
 def _renamed_head(
-    task: Task, model: PreTrainedModel, found: Any, stored: Mapping[str, torch.Tensor]
+    task: Task, model: PreTrainedModel, loading: Any, stored: Mapping[str, torch.Tensor]
 ) -> tuple[str, str] | None:
     """A language model's head without a stored value, and the stored tensor [...] that may be
     it.
     """
-    shapes = {name: each.shape for name, each in model.named_parameters()}
-    for head in sorted(found.missing_keys):
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    for head in sorted(loading.missing_keys):
         if task is Task.SEQUENCE_CLASSIFICATION or is_of_base(head, model):
             continue
-        for name in sorted(found.unexpected_keys):
+        for name in sorted(loading.unexpected_keys):
             if head in shapes and stored[name].shape == shapes[head]:
                 return head, name
     return None
@@ -148,14 +148,14 @@ def _loaded(model: PreTrainedModel, stored: Mapping[str, torch.Tensor]) -> Any:
     had_bar = is_progress_bar_enabled()
     disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        found, _ = convert_and_load_state_dict_in_model(
+        loading, _ = convert_and_load_state_dict_in_model(
             model=model, state_dict=dict(stored), load_config=config
         )
     finally:
         if had_bar:
             enable_progress_bar()  # type: ignore[no-untyped-call]
-    model._adjust_missing_and_unexpected_keys(found)
-    return found
+    model._adjust_missing_and_unexpected_keys(loading)
+    return loading
 
 
 def _is_in_a_layer(name: str, model: PreTrainedModel) -> bool:

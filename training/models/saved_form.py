@@ -42,7 +42,9 @@ class SavedForm:
 
         Returns whether any of the model's is rounded, the same on all ranks.
         """
-        types = {name: each.dtype for name, each in self.model.state_dict(keep_vars=True).items()}
+        types = {
+            name: tensor.dtype for name, tensor in self.model.state_dict(keep_vars=True).items()
+        }
         for name, tensor in held.items():
             kind = types.get(name, tensor.dtype)
             if kind is not tensor.dtype:
@@ -93,9 +95,9 @@ def _set_types(model: PreTrainedModel, model_path: str, revision: str | None) ->
         for tensor in header.values():
             sizes[tensor.dtype] += tensor.numel()
     most = max(sizes, key=sizes.__getitem__)
-    found = find_saved(model, model_path, revision, renews_head=True) or {}
+    saved = find_saved(model, model_path, revision, renews_head=True) or {}
     for name, parameter in model.named_parameters():
-        file, alias = found.get(name, (None, ""))
+        file, alias = saved.get(name, (None, ""))
         kind = most if file is None else headers[file][alias].dtype
         parameter.data = parameter.data.to(kind if kind in HALVES else torch.float32)
     for part in (model.config, text_of(model.config)):

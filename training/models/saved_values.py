@@ -44,7 +44,7 @@ def find_saved(
         return None
     tensors_of = {file: read_header(file) for file in files}
     stored = {name: file for file, of_file in tensors_of.items() for name in of_file}
-    found: dict[str, tuple[Path, str]] = {}
+    saved: dict[str, tuple[Path, str]] = {}
     missing: list[str] = []
     tensors = skeleton.state_dict(keep_vars=True)
     prefix = f"{skeleton.base_model_prefix}."  # a model without a head is saved without it
@@ -61,19 +61,19 @@ def find_saved(
         if len(present) > 1:
             return None
         if present:
-            found[first] = stored[present[0]], present[0]
+            saved[first] = stored[present[0]], present[0]
         else:
             missing.append(first)
-    is_left = len(found) < len(stored)
-    for name in list(found):
-        file, alias = found[name]
+    is_left = len(saved) < len(stored)
+    for name in list(saved):
+        file, alias = saved[name]
         if tensors_of[file][alias].shape != tensors[name].shape:
             if is_of_base(name, skeleton) or not renews_head:
                 return None
-            del found[name]  # a head for another number of labels: a new one is initialised
+            del saved[name]  # a head for another number of labels: a new one is initialised
     if missing and (is_left or any(is_of_base(name, skeleton) for name in missing)):
         return None
-    return found or None
+    return saved or None
 
 
 def saved_values(
@@ -120,10 +120,10 @@ def find_files(model_path: str, revision: str | None) -> list[Path]:
         (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME),
         (WEIGHTS_NAME, WEIGHTS_INDEX_NAME),
     ):
-        if (found := find(whole)) is not None:
-            return [Path(found)]
-        if (found := find(index)) is not None:
-            shards, _ = get_checkpoint_shard_files(model_path, found, revision=revision)  # type: ignore[no-untyped-call]
+        if (file := find(whole)) is not None:
+            return [Path(file)]
+        if (file := find(index)) is not None:
+            shards, _ = get_checkpoint_shard_files(model_path, file, revision=revision)  # type: ignore[no-untyped-call]
             return [Path(shard) for shard in shards]
     return []
 
@@ -137,15 +137,15 @@ def read_header(file: Path) -> Mapping[str, torch.Tensor]:
         with safe_open(file, framework="pt") as opened:
             slices = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118
             return {
-                name: _without_values(each.get_shape(), each.get_dtype())
-                for name, each in slices.items()
+                name: _without_values(part.get_shape(), part.get_dtype())
+                for name, part in slices.items()
             }
     named = _mapped(file) if _can_be_mapped(file) else _read(file, map_location="meta")
     first_names = {_identity(tensor): name for name, tensor in reversed(named.items())}
     return {
-        name: each.to("meta")
-        for name, each in named.items()
-        if first_names[_identity(each)] == name
+        name: tensor.to("meta")
+        for name, tensor in named.items()
+        if first_names[_identity(tensor)] == name
     }
 
 

@@ -42,18 +42,18 @@ class TensorFile:
         self.path = path
         self._tensors = tensors
         self._begins: dict[str, int] = {}  # of a tensor's bytes behind the header
-        entries: dict[str, object] = {"__metadata__": METADATA}
+        header_fields: dict[str, object] = {"__metadata__": METADATA}
         end = 0
-        for name, each in _in_order(tensors):
+        for name, tensor in _in_order(tensors):
             begin = end
-            end = end + byte_count(each)
+            end = end + byte_count(tensor)
             self._begins[name] = begin
-            entries[name] = {
-                "dtype": TYPE_NAMES[each.dtype],
-                "shape": list(each.shape),
+            header_fields[name] = {
+                "dtype": TYPE_NAMES[tensor.dtype],
+                "shape": list(tensor.shape),
                 "data_offsets": [begin, end],
             }
-        text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+        text = json.dumps(header_fields, separators=(",", ":"), ensure_ascii=False).encode()
         text += b" " * (-len(text) % ALIGNMENT_BYTES)
         header = struct.pack("<Q", len(text)) + text
         self._data_begin = len(header)
@@ -94,4 +94,4 @@ def _in_order(tensors: Mapping[str, torch.Tensor]) -> list[tuple[str, torch.Tens
             raise ValueError(
                 f"{name} is {tensor.dtype}; expected one of {', '.join(map(str, types))}"
             )
-    return sorted(tensors.items(), key=lambda item: (types.index(item[1].dtype), item[0]))
+    return sorted(tensors.items(), key=lambda named: (types.index(named[1].dtype), named[0]))

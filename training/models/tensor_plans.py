@@ -210,7 +210,7 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
             f"{path}.{attribute}"
             for module, _, attribute in (pattern.rpartition(".") for pattern in known.per_rank)
             for path, _ in matching(base, module)
-            if any(each.startswith(f"{path}.") for each in paths)
+            if any(column_path.startswith(f"{path}.") for column_path in paths)
         ),
         fused={
             path: count
@@ -232,9 +232,9 @@ def _refuse_unless_each_names_linear_layers(
 ) -> None:
     named: dict[str, str] = {}
     for pattern, style in chosen.named():
-        found = [path for path, _ in matching(model.base_model, pattern)]
-        wrong = [path for path in found if path not in linear]
-        if wrong or not found:
+        paths = [path for path, _ in matching(model.base_model, pattern)]
+        wrong = [path for path in paths if path not in linear]
+        if wrong or not paths:
             what = f"{wrong[0]}, which is no linear layer" if wrong else "no layer"
             patterns = {re.sub(r"\b\d+\b", "*", path) for path in linear}
             nearest = get_close_matches(pattern, patterns, n=3, cutoff=0.0)
@@ -243,7 +243,7 @@ def _refuse_unless_each_names_linear_layers(
                 "base model (its head is never divided); expected a path such as "
                 f"{' or '.join(nearest)}"
             )
-        for path in found:
+        for path in paths:
             if path in named:
                 raise WorkloadError(
                     f"tensor_plan names {path} twice, by {named[path]} and by {style} {pattern}; "
@@ -261,17 +261,18 @@ def _refuse_torn_groups(
     What names and sizes don't show, such as a norm over all heads, fails in the first step.
     """
     style_of, own = (
-        _styled(model.base_model, each, COLUMNS, ROWS) for each in (chosen.styles(), known.styles)
+        _styled(model.base_model, styles, COLUMNS, ROWS)
+        for styles in (chosen.styles(), known.styles)
     )
     beside: dict[str, list[str]] = {}
     for path in linear:
         beside.setdefault(path.rpartition(".")[0], []).append(path)
 
-    def refuse(path: str, found: str) -> NoReturn:
+    def refuse(path: str, problem: str) -> NoReturn:
         layers = own_layers(model.config)
         raise WorkloadError(
             f"tensor_plan {chosen} makes another model of this {model.config.model_type}: {path} "
-            f"{found}; expected colwise for all layers that share heads or features and rowwise "
+            f"{problem}; expected colwise for all layers that share heads or features and rowwise "
             "for the one behind them, or colwise_gather_output and rowwise_split_input, which "
             "leave outputs whole" + (f"; its own plan is {{{layers}}}" if layers else "")
         )
@@ -280,7 +281,10 @@ def _refuse_torn_groups(
     columns = list[str]()
     for path in sorted(
         style_of,
-        key=lambda each: (list(beside).index(each.rpartition(".")[0]), style_of[each] == ROWS),
+        key=lambda layer_path: (
+            list(beside).index(layer_path.rpartition(".")[0]),
+            style_of[layer_path] == ROWS,
+        ),
     ):
         if own.get(path, style_of[path]) != style_of[path]:
             refuse(path, f"is {own[path]} in the model's own plan")
@@ -294,23 +298,18 @@ def _refuse_torn_groups(
         width = features(linear[path])[0]
         for column in columns:
             siblings = beside[column.rpartition(".")[0]]
-            divided = [each for each in siblings if each in own] or siblings
-            whole = next((each for each in divided if each not in style_of), None)
+            divided = [sibling for sibling in siblings if sibling in own] or siblings
+            whole = next((sibling for sibling in divided if sibling not in style_of), None)
             if whole is not None:
                 refuse(
                     whole, f"stays whole beside {column}, with which it shares heads or features"
                 )
-            found = features(linear[column])[1] // fused_count(known, column)
+            feature_count = features(linear[column])[1] // fused_count(known, column)
             if column not in own and (
-                found > width or (found < width and not _ATTENTION.search(column))
+                feature_count > width or (feature_count < width and not _ATTENTION.search(column))
             ):
-                refuse(
-                    column,
-                    (
-                        f"has {found} outputs and {path} {width} inputs: it may hold several "
-                        "projections"
-                    ),
-                )
+                counts = f"has {feature_count} outputs and {path} {width} inputs"
+                refuse(column, f"{counts}: it may hold several projections")
         columns = []
     if columns:
         refuse(columns[0], "is divided, and no rowwise layer behind it sums the parts")
@@ -329,8 +328,8 @@ def check_divisible(model: PreTrainedModel, plan: TensorPlan, degree: int) -> No
     uneven = [f"{count} {name}" for name, count in counts if count % degree]
     if uneven:
         common = gcd(*(count for _, count in counts))
-        possible = (each for each in range(2, common + 1) if common % each == 0)
-        nearest = min(possible, key=lambda each: abs(log(degree / each)), default=None)
+        possible = (number for number in range(2, common + 1) if common % number == 0)
+        nearest = min(possible, key=lambda divisor: abs(log(degree / divisor)), default=None)
         expected = (
             f"a tensor_degree that divides them, such as {nearest}"
             if nearest
@@ -368,7 +367,11 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 def matching(module: nn.Module, pattern: str) -> Iterator[tuple[str, nn.Module]]:
     expression = _expression(pattern)
-    return ((path, found) for path, found in module.named_modules() if expression.fullmatch(path))
+    return (
+        (path, submodule)
+        for path, submodule in module.named_modules()
+        if expression.fullmatch(path)
+    )
 
 
 def features(layer: nn.Module) -> tuple[int, int]:

@@ -47,8 +47,8 @@ def environment_facts() -> dict[str, Any]:
         if NVIDIA_DRIVER.exists()
         else None,
         "cuda_devices": [
-            {"name": found.name, "memory_bytes": found.total_memory}
-            for found in map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+            {"name": device.name, "memory_bytes": device.total_memory}
+            for device in map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
         ],
         "cudnn": torch.backends.cudnn.version() if has_cuda else None,  # type: ignore[no-untyped-call]
         "nccl": ".".join(map(str, torch.cuda.nccl.version())) if has_cuda else None,  # type: ignore[no-untyped-call]
@@ -72,8 +72,12 @@ def package_versions() -> dict[str, str]:
 
     PyTorch's own version names its build, which pip's may not.
     """
-    found = {name: found for name in PACKAGES if (found := _version(name)) is not None}
-    return {**found, "torch": str(torch.__version__)}
+    versions = {}
+    for name in PACKAGES:
+        version = _version(name)
+        if version is not None:
+            versions[name] = version
+    return {**versions, "torch": str(torch.__version__)}
 
 
 def _version(name: str) -> str | None:

@@ -60,13 +60,13 @@ def _base_of(folder: Path, environment: Mapping[str, str]) -> str:
     """The channel of the base, the folder that the adapter names, or its Hub id."""
     channel = environment.get(f"SM_CHANNEL_{BASE_CHANNEL.upper()}")
     named: str | None = json.loads((folder / ADAPTER_FILE).read_text()).get(BASE_FIELD)
-    found = channel or named
-    if not found or is_s3_uri(found):
+    base = channel or named
+    if not base or is_s3_uri(base):
         raise WorkloadError(
             f"the adapter in {folder} names {named or 'no model'} as its base; expected the folder "
             "or the S3 prefix of its base in workload.channels.base"
         )
-    return found
+    return base
 
 
 def _chat_template(workload: Workload, environment: Mapping[str, str]) -> Path | None:

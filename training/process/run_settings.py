@@ -46,12 +46,12 @@ def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
     settings = run.settings
     processes = topology.world_size
     steps = accumulation_steps(settings, processes)
-    found = global_batch_size(settings, processes)
-    if settings.global_batch_size not in (None, found):
+    samples = global_batch_size(settings, processes)
+    if settings.global_batch_size not in (None, samples):
         raise WorkloadError(
             f"batch_size_per_device {settings.batch_size} on {processes} processes does not divide "
             f"global_batch_size {settings.global_batch_size}: {steps} accumulation steps have "
-            f"{found} samples; expected one of "
+            f"{samples} samples; expected one of "
             f"{', '.join(map(str, dividing_batches(settings, processes) or ())) or 'other sizes'}"
         )
     return replace(run, settings=replace(settings, gradient_accumulation_steps=steps))

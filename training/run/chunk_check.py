@@ -27,13 +27,13 @@ def refuse_unless_the_head_is_apart(
     strategy.set_training(False)
     try:
         with torch.no_grad():
-            found = strategy.score(setup.accelerator.to_device(batch))
+            scores = strategy.score(setup.accelerator.to_device(batch))
     except (RuntimeError, TypeError) as error:
         raise _refusal(model_type, f"{reason} ({error})") from error
     is_fp32 = setup.settings.precision is Precision.FP32
     limit = SAME_IN_FP32 if is_fp32 else SAME_IN_16_BITS
-    if found is not None and float(found[0]) > limit * float(found[1]):
-        raise _refusal(model_type, f"{reason}: they differ by {float(found[0]):.2g}")
+    if scores is not None and float(scores[0]) > limit * float(scores[1]):
+        raise _refusal(model_type, f"{reason}: they differ by {float(scores[0]):.2g}")
 
 
 def _refusal(model_type: str, why: str) -> WorkloadError:

@@ -150,9 +150,9 @@ class CrashHandler:
     def _failure_of_a_peer(self) -> PeerFailed | None:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            found = find_failure()
-            if found is not None:
-                return PeerFailed(*found)
+            peer_failure = find_failure()
+            if peer_failure is not None:
+                return PeerFailed(*peer_failure)
             time.sleep(0.05)
         return None
 

@@ -38,7 +38,7 @@ def refuse_unless_documents_are_apart(
     strategy.set_training(False)
     try:
         with torch.no_grad():
-            scores = (strategy.score(setup.accelerator.to_device(each)) for each in batches)
+            scores = (strategy.score(setup.accelerator.to_device(batch)) for batch in batches)
             losses = [float(score[0]) for score in scores if score is not None]
     except (TypeError, ValueError) as error:
         raise WorkloadError(

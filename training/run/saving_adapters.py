@@ -104,10 +104,10 @@ def _base_digest(run: RunSettings, job: JobPaths) -> str | None:
     if run.settings.adapter is None or job.model_path is None:
         return None
     assert run.workload.model is not None
-    found = (
+    digest = (
         digest_of(job.model_path, run.workload.model.revision) if read_topology().is_first else 0
     )
-    base = f"{number_of_first_rank(found):x}"
+    base = f"{number_of_first_rank(digest):x}"
     if job.adapter is not None:
         check_base(job.adapter, base)
     return base

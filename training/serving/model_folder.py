@@ -63,13 +63,14 @@ def _samples(
     """
     texts = list(_texts(task, tokenizer, sequences))
     answers = inference.predict(texts, inference.load(folder, torch.device("cpu"))) if texts else []
-    found = (
+    samples = (
         EvaluationSample(
-            inputs=text, predictions=tuple(ScoredLabel(**each) for each in answer["predictions"])
+            inputs=text,
+            predictions=tuple(ScoredLabel(**prediction) for prediction in answer["predictions"]),
         )
         for text, answer in zip(texts, answers, strict=True)
     )
-    return EvaluationSamples(task=task, samples=tuple(found))
+    return EvaluationSamples(task=task, samples=tuple(samples))
 
 
 def _texts(task: Task, tokenizer: PreTrainedTokenizerBase, sequences: Sequences) -> Iterator[str]:

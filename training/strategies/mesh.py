@@ -66,8 +66,8 @@ class StagedPasses:
 
         Returns [], this mean; None on ranks that hold none.
         """
-        one = torch.ones((), device=self._setup.accelerator.device)
-        scale = self._setup.number_format.scale(one)
+        unit_loss = torch.ones((), device=self._setup.accelerator.device)
+        scale = self._setup.number_format.scale(unit_loss)
         losses = []
         for batch in batches:
             labels = counted_labels(self._setup.task, batch["labels"])
@@ -144,10 +144,10 @@ def _kept_gradients(stages: Iterable[nn.Module]) -> Iterator[None]:
     gradients of sharded parameters: those of earlier batches too, if batches are accumulated.
     """
     kept = [
-        (each, each.grad)
+        (parameter, parameter.grad)
         for stage in stages
-        for each in stage.parameters()
-        if each.grad is not None
+        for parameter in stage.parameters()
+        if parameter.grad is not None
     ]
     for parameter, _ in kept:
         parameter.grad = None
@@ -215,7 +215,7 @@ class MeshParallel(TrainingStrategy):
         self._parts = parts = divide_model(blueprint.model, self._mesh, self._setup)
         kept = {id(tensor) for tensor in parts.weights.held().values()}
         blueprint.materialise(
-            self._device, is_kept=lambda each: id(each) in kept, as_held=self._as_held
+            self._device, is_kept=lambda weight: id(weight) in kept, as_held=self._as_held
         )
         if parts.stage_count > 1:
             group = self._mesh.mesh.get_group("pipeline")
@@ -237,8 +237,8 @@ class MeshParallel(TrainingStrategy):
         )
 
     def _as_held(self, name: str, whole: Readable) -> Readable:
-        for each in self._parts.divided:
-            whole = each.converted.convert(name, whole)
+        for layers in self._parts.divided:
+            whole = layers.converted.convert(name, whole)
         return whole
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
@@ -262,7 +262,8 @@ class MeshParallel(TrainingStrategy):
         degrees = self._mesh.degrees
         group = self._mesh.mesh.get_group("tensor")
         sum_gradients(
-            [each for layers in self._parts.divided for each in layers.partial_gradients()], group
+            [gradient for layers in self._parts.divided for gradient in layers.partial_gradients()],
+            group,
         )
         if self._parts.divided and not self._are_gradients_checked:
             held = self._parts.weights.held().items()
@@ -307,6 +308,6 @@ class MeshParallel(TrainingStrategy):
 
     def _restored(self, name: str, whole: torch.Tensor) -> torch.Tensor:
         """Returns the tensor [...] of this name as transformers keeps it."""
-        for each in self._parts.divided:
-            whole = each.converted.restore(name, whole)
+        for layers in self._parts.divided:
+            whole = layers.converted.restore(name, whole)
         return whole

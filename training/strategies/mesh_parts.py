@@ -101,7 +101,7 @@ class PipelineWeights:
     ) -> None:
         """``parts`` are the stages of each inner rank."""
         held = [
-            {id(each) for stage in stages for each in (*stage.parameters(), *stage.buffers())}
+            {id(tensor) for stage in stages for tensor in (*stage.parameters(), *stage.buffers())}
             for stages in parts
         ]
         self._model = model
@@ -335,6 +335,6 @@ def shard_stage(
     )
     reshards = None if mesh.degrees.pipeline == 1 else False
     modules = set(stage.modules())
-    for block in (each for each in blocks if each in modules):
+    for block in (module for module in blocks if module in modules):
         fully_shard(block, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=reshards)
     fully_shard(stage, mesh=mesh.data_mesh, mp_policy=policy, reshard_after_forward=reshards)

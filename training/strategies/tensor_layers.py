@@ -176,9 +176,9 @@ def check_replicated_gradients(
     as partial.
     """
     trained = (
-        (name, each)
-        for name, each in named
-        if isinstance(each, nn.Parameter) and each.grad is not None
+        (name, parameter)
+        for name, parameter in named
+        if isinstance(parameter, nn.Parameter) and parameter.grad is not None
     )
     whole = {name: parameter for name, parameter in trained if not _is_divided(parameter)}
     if not whole:
@@ -228,11 +228,11 @@ def _expert_names(base: nn.Module, plan: TensorPlan) -> dict[str, str]:
     """Names of parameters and modules, instead of patterns; parameters are first, as in the
     plan.
     """
-    found: dict[str, str] = {}
+    styles: dict[str, str] = {}
     for pattern, style in plan.experts.items():
         module, _, parameter = pattern.rpartition(".")
         if style == EXPERT_DISPATCH:
-            found |= {path: style for path, _ in matching(base, pattern)}
+            styles |= {path: style for path, _ in matching(base, pattern)}
         else:
-            found |= {f"{path}.{parameter}": style for path, _ in matching(base, module)}
-    return found
+            styles |= {f"{path}.{parameter}": style for path, _ in matching(base, module)}
+    return styles
