@@ -1,17 +1,11 @@
-"""The lab's functions for states and events, with the grants that each handler needs, and their
-event rules.
-"""
+"""The lab's functions for states and events, with the grants that each handler needs."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
-from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_sqs as sqs
-from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.lab_function import FunctionSetup, LabFunction, LabFunctions
@@ -20,7 +14,6 @@ from infra.notifications import Notifications
 from infra.permissions import Grant, arn
 from infra.serving import ending_endpoints
 from traindyno.core.lab_names import image_parameter
-from traindyno.sagemaker import job_names
 from traindyno.sagemaker.job_settings import LAB_JOBS_VARIABLE, LabJobs, write_lab_jobs
 
 LONG_SECONDS = 300
@@ -32,28 +25,26 @@ SWEEP_SECONDS = 280
 # of a stopped execution.
 RECORDING_MIB = 1024
 MOST_RECORDING_MIB = 3008
-ENDED_EARLY = ["ABORTED", "FAILED", "TIMED_OUT"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """The settings of every training job of the lab.
-
-    ``data_buckets`` are the user's own; ``image_tags``: image of the lab → tag. The local cloud
-    builds none.
-    """
+    """The settings of every training job of the lab."""
 
     training_role: iam.IRole
     source_s3_uri: str
     source_arn: str
+    #: The user's own buckets, which jobs may read.
     data_buckets: Sequence[str]
     jobs: LabJobs
     seconds_between_starts: float
+    #: The tag of each image of the lab by the image's name; empty in the local cloud, which builds
+    #: no images.
     image_tags: Mapping[str, str]
 
     @property
     def environment(self) -> dict[str, str]:
-        """The code of jobs, as environment variables of functions."""
+        """The environment variables of the functions that start jobs."""
         return {
             "SECONDS_BETWEEN_STARTS": f"{self.seconds_between_starts:g}",
             "TRAINING_ROLE_ARN": self.training_role.role_arn,
@@ -63,6 +54,8 @@ class Launch:
 
 
 class Functions(LabFunctions):
+    """All functions of a lab but GuardLab and BuildImage."""
+
     def __init__(
         self,
         scope: Construct,
@@ -206,61 +199,4 @@ class Functions(LabFunctions):
             timeout_seconds=LONG_SECONDS,
             environment=environment,
             memory_mib=1024,
-        )
-
-
-class EventRules(Construct):
-    """``dead_letters`` gets the events that EventBridge could not deliver."""
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        lab: str,
-        functions: Functions,
-        state_machine: sfn.IStateMachine,
-        sweep_interval: cdk.Duration,
-        dead_letters: sqs.IQueue | None,
-    ) -> None:
-        super().__init__(scope, construct_id)
-        self._dead_letters = dead_letters
-        self._rule(
-            "JobEnded",
-            functions.finish_run,
-            events.EventPattern(
-                source=[job_names.EVENT_SOURCE],
-                detail_type=[job_names.DETAIL_TYPE],
-                detail=job_names.ended_jobs_of(lab),
-            ),
-        )
-        self._rule(
-            "SuiteEndedEarly",
-            functions.stop_runs,
-            events.EventPattern(
-                source=["aws.states"],
-                detail_type=["Step Functions Execution Status Change"],
-                detail={
-                    "stateMachineArn": [state_machine.state_machine_arn],
-                    "status": ENDED_EARLY,
-                },
-            ),
-        )
-        self._rule("Sweep", functions.reconcile_runs, events.Schedule.rate(sweep_interval))
-        # A sweep that fails is not repeated: the next one starts soon.
-        functions.reconcile_runs.function.configure_async_invoke(
-            retry_attempts=0, max_event_age=sweep_interval
-        )
-
-    def _rule(
-        self, construct_id: str, function: LabFunction, when: events.EventPattern | events.Schedule
-    ) -> None:
-        events.Rule(
-            self,
-            construct_id,
-            event_pattern=when if isinstance(when, events.EventPattern) else None,
-            schedule=when if isinstance(when, events.Schedule) else None,
-            targets=[
-                targets.LambdaFunction(function.function, dead_letter_queue=self._dead_letters)
-            ],
         )

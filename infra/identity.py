@@ -15,6 +15,8 @@ STOCK_REPOSITORIES = ("pytorch*", "huggingface-pytorch*", "smdistributed-modelpa
 
 
 class Identity(Construct):
+    """The role of training jobs, with ``further`` grants beside data, images and logs."""
+
     def __init__(
         self,
         scope: Construct,
@@ -26,7 +28,7 @@ class Identity(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         stack = cdk.Stack.of(self)
-        own = arn(stack, "ecr", "repository/*")
+        account_repositories = arn(stack, "ecr", "repository/*")
         stock = [
             arn(stack, "ecr", f"repository/{name}", account="*") for name in STOCK_REPOSITORIES
         ]
@@ -39,7 +41,7 @@ class Identity(Construct):
                 *_objects(results),
                 *data_grants(stack, data_buckets),
                 *image_grants(
-                    [own, *stock],
+                    [account_repositories, *stock],
                     reason="A suite may name an image of this account or one of AWS's training "
                     "containers.",
                 ),

@@ -1,5 +1,4 @@
-"""The training images of a lab: their repositories, and their builds in the person's account at
-deployment.
+"""The training images of a lab, which the person's account builds at deployment.
 
 The lab's stack has the repositories, the CPU image and the function that starts builds. The images
 for accelerators are in a stack of their own: if one of them can't be built, the lab works without
@@ -70,7 +69,8 @@ class Image(StrEnum):
 class ImageStore(Construct):
     """The repositories, and BuildImage, which answers the custom resources of both stacks.
 
-    CodeBuild's event of a build's end is what it answers by: a build may end before its commands.
+    BuildImage answers when CodeBuild's event tells the end of a build, because a build may end
+    before its commands.
     """
 
     def __init__(
@@ -84,32 +84,38 @@ class ImageStore(Construct):
         dead_letters: sqs.IQueue,
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = cdk.Stack.of(self)
         name = lab_stack_name(lab)
         self.lab = lab
         self.function_name = f"{name}-build-image"
         self.repository_names = {image: f"{name}/{image.value}" for image in wanted}
         for image, repository_name in self.repository_names.items():
-            ecr.Repository(
-                self,
-                f"{image.capitalize()}Repository",
-                repository_name=repository_name,
-                image_tag_mutability=ecr.TagMutability.IMMUTABLE,
-                image_scan_on_push=True,
-                lifecycle_rules=[ecr.LifecycleRule(max_image_count=KEPT_IMAGES)],
-                removal_policy=cdk.RemovalPolicy.DESTROY,
-                empty_on_delete=True,
-            )
-        projects = [
-            arn(stack, "codebuild", f"project/{_project_name(lab, image)}") for image in Image
-        ]
+            self._repository(image, repository_name)
+        self._build_image(code, dead_letters)
+
+    def _repository(self, image: Image, name: str) -> None:
+        ecr.Repository(
+            self,
+            f"{image.capitalize()}Repository",
+            repository_name=name,
+            image_tag_mutability=ecr.TagMutability.IMMUTABLE,
+            image_scan_on_push=True,
+            lifecycle_rules=[ecr.LifecycleRule(max_image_count=KEPT_IMAGES)],
+            removal_policy=cdk.RemovalPolicy.DESTROY,
+            empty_on_delete=True,
+        )
+
+    def _build_image(self, code: lambda_.Code, dead_letters: sqs.IQueue) -> None:
+        """The function BuildImage, and the rule of the events that it answers by."""
+        stack = cdk.Stack.of(self)
+        projects = [_project_name(self.lab, image) for image in Image]
+        project_arns = [arn(stack, "codebuild", f"project/{name}") for name in projects]
         build_image = LabFunction(
             self,
             "BuildImage",
             function_name=self.function_name,
             code=code,
-            environment={"LAB": lab},
-            grants=[Grant(actions=["codebuild:StartBuild"], resources=projects)],
+            environment={"LAB": self.lab},
+            grants=[Grant(actions=["codebuild:StartBuild"], resources=project_arns)],
             timeout=cdk.Duration.seconds(START_SECONDS),
             memory_mib=512,
             dead_letters=dead_letters,
@@ -121,7 +127,7 @@ class ImageStore(Construct):
                 source=["aws.codebuild"],
                 detail_type=["CodeBuild Build State Change"],
                 detail={
-                    "project-name": [_project_name(lab, image) for image in Image],
+                    "project-name": projects,
                     "build-status": events.Match.anything_but("IN_PROGRESS"),
                 },
             ),
@@ -130,21 +136,44 @@ class ImageStore(Construct):
 
 
 class ImageBuild(Construct):
+    """The build of one image, a CodeBuild project that runs once at each deployment."""
+
     def __init__(
         self, scope: Construct, construct_id: str, *, store: ImageStore, image: Image
     ) -> None:
         super().__init__(scope, construct_id)
-        stack = cdk.Stack.of(self)
-        lab = store.lab
         repository = ecr.Repository.from_repository_name(
             self, "Repository", store.repository_names[image]
         )
+        uri = repository.repository_uri_for_tag(image_tag(image))
+        project = self._project(store.lab, image, uri)
+        repository.grant_pull_push(project)
+        ecr.PublicGalleryAuthorizationToken.grant_read(project)
+        self.build = cdk.CustomResource(
+            self,
+            "Build",
+            resource_type="Custom::TraindynoImage",
+            service_token=arn(cdk.Stack.of(self), "lambda", f"function:{store.function_name}"),
+            service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
+            properties={"Project": project.project_name, "Address": uri},
+        )
+        self.build.node.add_dependency(project)
+        address = ssm.StringParameter(
+            self,
+            "Address",
+            parameter_name=image_parameter(store.lab, image.value),
+            string_value=uri,
+        )
+        address.node.add_dependency(self.build)
+        _acknowledge(project)
+
+    def _project(self, lab: str, image: Image, uri: str) -> codebuild.Project:
+        """The project that builds the image and pushes it to the address ``uri``."""
         source = s3_assets.Asset(
             self, "Source", path=str(REPO_ROOT / FOLDER), exclude=_other_folders(image)
         )
-        uri = repository.repository_uri_for_tag(image_tag(image))
         variables = {"IMAGE": uri, "DOCKERFILE": f"{image}/Dockerfile"}
-        project = codebuild.Project(
+        return codebuild.Project(
             self,
             "Project",
             project_name=_project_name(lab, image),
@@ -179,22 +208,6 @@ class ImageBuild(Construct):
             ),
             grant_report_group_permissions=False,
         )
-        repository.grant_pull_push(project)
-        ecr.PublicGalleryAuthorizationToken.grant_read(project)
-        self.build = cdk.CustomResource(
-            self,
-            "Build",
-            resource_type="Custom::TraindynoImage",
-            service_token=arn(stack, "lambda", f"function:{store.function_name}"),
-            service_timeout=cdk.Duration.minutes(ANSWER_MINUTES),
-            properties={"Project": project.project_name, "Address": uri},
-        )
-        self.build.node.add_dependency(project)
-        address = ssm.StringParameter(
-            self, "Address", parameter_name=image_parameter(lab, image.value), string_value=uri
-        )
-        address.node.add_dependency(self.build)
-        _acknowledge(project)
 
 
 def image_tag(image: Image) -> str:
@@ -204,8 +217,9 @@ def image_tag(image: Image) -> str:
 
 
 def _other_folders(image: Image) -> list[str]:
-    """The images share files; a change of another image's own files must not build this one
-    again.
+    """The folders of the other images, which the hash of this one leaves out.
+
+    A change in them must not build this image again. Files outside of all folders are shared.
     """
     return [other.value for other in Image if other is not image]
 

@@ -17,9 +17,11 @@ SHORT_SECONDS = 120
 
 
 class LabFunction(Construct):
-    """``construct_id`` is the state's name; ``lambdas/<the same in snake case>`` holds the handler.
+    """A function with its role and its log group.
 
-    ``dead_letters`` gets events that the function failed to handle at every attempt.
+    Its ``construct_id`` is the name of its state, which in snake case is the folder of its handler
+    in lambdas/. The queue ``dead_letters`` gets the events that the function failed to handle at
+    every attempt.
     """
 
     def __init__(
@@ -79,11 +81,12 @@ class LabFunction(Construct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionSetup:
-    """What all functions of a lab share. ``dead_letters`` is for functions that events invoke."""
+    """What all functions of a lab share."""
 
     lab: str
     code: lambda_.Code
     storage: Storage
+    #: The queue of the functions that events invoke; None in the local cloud.
     dead_letters: sqs.IQueue | None
 
 
@@ -124,15 +127,15 @@ def key_grants(storage: Storage, grants: Sequence[Grant]) -> list[Grant]:
     """The use of the key that encrypts the results bucket, by a role that reads or writes objects
     there.
     """
-    used = {
-        action
-        for grant in grants
-        if grant.resources[0].startswith(storage.bucket_arn)
-        for action in grant.actions
-    }
-    actions = ["kms:Decrypt"] * ("s3:GetObject" in used) + ["kms:GenerateDataKey"] * (
-        "s3:PutObject" in used
-    )
-    return (
-        [Grant(actions=actions, resources=[storage.key_arn])] if storage.key_arn and actions else []
-    )
+    used: set[str] = set()
+    for grant in grants:
+        if grant.resources[0].startswith(storage.bucket_arn):
+            used.update(grant.actions)
+    actions = []
+    if "s3:GetObject" in used:
+        actions.append("kms:Decrypt")
+    if "s3:PutObject" in used:
+        actions.append("kms:GenerateDataKey")
+    if not storage.key_arn or not actions:
+        return []
+    return [Grant(actions=actions, resources=[storage.key_arn])]

@@ -1,6 +1,4 @@
-"""Permissions of the functions on the lab's bucket, table, jobs and executions, by the operations
-that they call.
-"""
+"""Permissions of the functions on what the lab has, by the operations that they call."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -27,6 +25,8 @@ PER_JOB = (
 
 
 class LabGrants:
+    """Permissions on the bucket, the table, the jobs and the executions of one lab."""
+
     def __init__(self, scope: Construct, setup: FunctionSetup) -> None:
         self.lab = setup.lab
         self.stack = cdk.Stack.of(scope)
@@ -41,7 +41,7 @@ class LabGrants:
         return arn(self.stack, "states", f"stateMachine:{state_machine_name(self.lab)}")
 
     def objects(self, *, writes: bool) -> list[Grant]:
-        actions = ["s3:GetObject"] + ["s3:PutObject"] * writes
+        actions = ["s3:GetObject", "s3:PutObject"] if writes else ["s3:GetObject"]
         under = Grant(
             actions=actions,
             resources=[f"{self.bucket_arn}/suites/*"],
@@ -61,7 +61,11 @@ class LabGrants:
 
     def tokens(self, *, reads: bool, writes: bool) -> list[Grant]:
         """The markers that name complete tokens; only training jobs write the tokens themselves."""
-        actions = ["s3:GetObject"] * reads + ["s3:PutObject"] * writes
+        actions = []
+        if reads:
+            actions.append("s3:GetObject")
+        if writes:
+            actions.append("s3:PutObject")
         markers = f"{self.bucket_arn}/{TOKEN_MARKERS_PREFIX}*"
         return [Grant(actions=actions, resources=[markers], wildcard_reason=PER_KEY)]
 

@@ -1,5 +1,6 @@
-"""A lab's settings: its file ``labs/LAB.toml``, and the context, which selects the lab, the target
-and the checks.
+"""A lab's settings, from its file ``labs/LAB.toml`` and the context of the CDK.
+
+The context selects the lab, the target and the checks.
 """
 
 import json
@@ -23,7 +24,7 @@ KEY_ARN = (
     r"arn:aws:kms:[a-z0-9\-]+:[0-9]{12}:key/[A-Za-z0-9\-]+",
     "arn:aws:kms:<region>:<account>:key/<id>",
 )
-# Setting → pattern of its text or of each text in its list, and what is accepted.
+# For each setting, the pattern of its text or of each text in its list, and what is accepted.
 PATTERNS = {
     "data_buckets": (r"[a-z0-9][a-z0-9.\-]{2,62}", "a bucket's name, such as my-data"),
     "data_keys": KEY_ARN,
@@ -45,7 +46,7 @@ TAG = re.compile(r"(?!aws:)[^=\s]{1,128}=[^=\s]{0,256}")
 LARGEST_VOLUME_GB = 16_384
 # SageMaker takes 50; a job has four of the lab's own, an endpoint five.
 MOST_TAGS = 45
-# A function's variables have 4,096 bytes, of which the lab's others take 2,100 at most.
+# A function's variables may have 4,096 bytes; the other variables of the lab take 2,100 at most.
 MOST_CHARACTERS = 1_900
 CONTEXT = ("lab", "target", "rules", "lanes_at_once", "lane_concurrency")
 CONVERTER = strict_converter(())
@@ -62,7 +63,7 @@ class Target(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedConcurrency:
-    """Numbers that replace those of a plan: parallel lanes, and parallel runs in each lane."""
+    """Numbers of parallel lanes, and of parallel runs in each lane, that replace the plan's."""
 
     lanes: int
     runs: int
@@ -94,7 +95,7 @@ class LabFile:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """Those that are built at deployment."""
+        """The images that are built at deployment."""
         return tuple(Image) if self.neuron else (Image.CPU, Image.EFA)
 
     @property
@@ -112,31 +113,34 @@ class LabFile:
         )
 
 
-NAMES = [setting.name for setting in fields(LabFile)]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """``named``: the settings that the file names, as JSON, or "" for the default; GuardLab
-    compares them with those of the deployed lab. ``concurrency``: None lets each suite's plan
-    decide. ``checks_rules``: synthesis fails on any finding of the security rules; `make check`
-    asks for it.
-    """
+    """What a synthesis has to know of its lab."""
 
     lab: str
     target: Target
+    #: None lets each suite's plan decide.
     concurrency: FixedConcurrency | None
+    #: Whether synthesis fails on any finding of the security rules, as `make check` asks for it.
     checks_rules: bool
     file: LabFile
+    #: The settings that the file names, as JSON, or "" for a default. GuardLab compares them with
+    #: the settings of the deployed lab.
     named: Mapping[str, str]
 
 
 def read_lab_settings(
     context: Mapping[str, Any], *, labs: Path, region: str | None = None
 ) -> LabSettings:
-    """``labs``: the folder of the files.
+    """Reads the settings of the lab that the context names.
 
-    ``region``: where the lab is about to be deployed, if that is known. Raises LabSettingsInvalid.
+    Args:
+        context: The context of the CDK app.
+        labs: The folder of the labs' files.
+        region: The region of the deployment, if it is known.
+
+    Raises:
+        LabSettingsInvalid: The file or the context has something that no lab can have.
     """
     if region is not None and region.startswith(OTHER_PARTITIONS):
         raise LabSettingsInvalid(f"region {region}: expected {NO_OTHER_PARTITION}")
@@ -144,7 +148,8 @@ def read_lab_settings(
     if not LAB_NAME.fullmatch(lab):
         raise LabSettingsInvalid(f"context lab={lab!r}: a lab's name is {LAB_NAME_RULE}")
     path = labs / f"{lab}.toml"
-    if misplaced := [name for name in NAMES if name in context]:
+    misplaced = [setting.name for setting in fields(LabFile) if setting.name in context]
+    if misplaced:
         raise LabSettingsInvalid(
             f"context {', '.join(misplaced)}: the settings of lab {lab} are in {path}, not in the "
             "context"
@@ -223,7 +228,8 @@ def _problems(file: LabFile) -> Iterator[str]:
         yield f"{given}: expected both subnets and security_groups, or neither"
     if not 1 <= file.volume_gb <= LARGEST_VOLUME_GB:
         yield f"volume_gb: got {file.volume_gb}, expected an integer from 1 to {LARGEST_VOLUME_GB}"
-    if (size := len(write_lab_jobs(file.jobs))) > MOST_CHARACTERS:
+    size = len(write_lab_jobs(file.jobs))
+    if size > MOST_CHARACTERS:
         yield (
             f"the settings of jobs have {size} characters, expected at most {MOST_CHARACTERS}, "
             "because all variables of a function have 4 KB: give fewer or shorter job_tags, "
@@ -232,7 +238,7 @@ def _problems(file: LabFile) -> Iterator[str]:
 
 
 def _chosen(context: Mapping[str, Any], name: str, accepted: Iterable[str]) -> str:
-    """The first one by default."""
+    """The choice of the context, which is the first accepted one by default."""
     choices = [*accepted]
     choice = str(context.get(name, choices[0]))
     if choice not in choices:

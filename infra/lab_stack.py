@@ -1,6 +1,4 @@
-"""One lab: its stack, with its dead-letter queue and the guard of its deletion, and the stack of
-its images.
-"""
+"""The stack of one lab."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,92 +10,36 @@ from aws_cdk import aws_s3_assets as s3_assets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.functions import EventRules, Functions, Launch
+from infra.dead_letters import DeadLetters
+from infra.event_rules import EventRules
+from infra.functions import Functions, Launch
+from infra.guard import Guard
 from infra.identity import Identity
 from infra.images import Image, ImageBuild, ImageStore, LabImages, image_tag
-from infra.lab_function import FunctionSetup, LabFunctions
-from infra.lab_grants import LabGrants
+from infra.lab_function import FunctionSetup
 from infra.lab_settings import LabSettings, Target, read_lab_settings
 from infra.lambda_source import pack_lambda_source
 from infra.monitoring import Monitoring
 from infra.notifications import Notifications
 from infra.orchestration import Orchestration
-from infra.permissions import Grant, acknowledge, check_rules
+from infra.permissions import check_rules
 from infra.sagemaker_role import training_grants
-from infra.serving import ServedModelRole, ending_endpoints
+from infra.serving import ServedModelRole
 from infra.storage import Storage
 from traindyno.bundle import pack, training_files
-from traindyno.core.lab_names import (
-    LAB_TAG,
-    SETTINGS_RESOURCE,
-    LabOutput,
-    lab_stack_name,
-)
+from traindyno.core.lab_names import LAB_TAG, LabOutput, lab_stack_name
 
-GUARD_SECONDS = 60
-ANSWER_WITHIN = cdk.Duration.minutes(2)
-KEPT = cdk.Duration.days(14)
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be
 # raised.
 SECONDS_BETWEEN_STARTS = 1.05
 
 
-class Guard(LabFunctions):
-    """GuardLab refuses to delete a lab in use, and to update it without a setting that it has.
+class LabStack(cdk.Stack):
+    """All resources of a lab but the images for accelerators.
 
-    CloudFormation deletes dependent resources first, and updates them last: ``resource`` depends on
-    the whole lab, and what uses the settings depends on ``settings``. So a refusal leaves the lab
-    unchanged.
+    ``image_store`` is None in the local cloud, which builds no images.
     """
 
-    def __init__(
-        self, scope: Construct, construct_id: str, setup: FunctionSetup, *, named: Mapping[str, str]
-    ) -> None:
-        super().__init__(scope, construct_id, setup)
-        grants = LabGrants(self, setup)
-        guard = self._function(
-            "GuardLab",
-            [
-                grants.executions_listed(),
-                grants.open_attempts(),
-                grants.listing(),
-                *ending_endpoints(grants),
-                Grant(actions=["cloudformation:DescribeStacks"], resources=[cdk.Aws.STACK_ID]),
-            ],
-            timeout_seconds=GUARD_SECONDS,
-            environment={"STATE_MACHINE_ARN": grants.state_machine_arn},
-        )
-        self.resource, self.settings = (
-            cdk.CustomResource(
-                self,
-                name,
-                resource_type=kind,
-                service_token=guard.function.function_arn,
-                service_timeout=ANSWER_WITHIN,
-                properties=properties,
-            )
-            for name, kind, properties in (
-                ("Resource", "Custom::TraindynoGuard", None),
-                ("Settings", SETTINGS_RESOURCE, {"Settings": named}),
-            )
-        )
-
-
-class DeadLetters(Construct):
-    def __init__(self, scope: Construct, construct_id: str) -> None:
-        super().__init__(scope, construct_id)
-        self.queue = sqs.Queue(
-            self,
-            "Queue",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
-            retention_period=KEPT,
-            removal_policy=cdk.RemovalPolicy.DESTROY,
-        )
-        acknowledge(self.queue, {"AwsSolutions-SQS3": "This is the dead-letter queue itself."})
-
-
-class LabStack(cdk.Stack):
     def __init__(
         self,
         scope: Construct,
@@ -115,106 +57,148 @@ class LabStack(cdk.Stack):
             description="A Traindyno lab",
             termination_protection=settings.file.termination_protection,
         )
-        file = settings.file
-        jobs = settings.file.jobs
-        is_local = settings.target is Target.LOCAL
-        storage = Storage(
-            self,
-            "Storage",
-            lab=settings.lab,
-            empties_bucket=not is_local,
-            key_arn=jobs.output_key_arn,
-            keeps_results=file.keep_results,
-        )
-        notifications = Notifications(self, "Notifications", email=file.notify_email)
-        parts: list[Construct] = [storage, notifications]
-        source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
+        self._settings = settings
+        self._is_local = settings.target is Target.LOCAL
+        self._jobs = settings.file.jobs
+        self._storage = self._store()
+        self._notifications = Notifications(self, "Notifications", email=settings.file.notify_email)
+        self._source = s3_assets.Asset(self, "TrainingSource", path=str(training_source))
         code = lambda_.Code.from_asset(str(lambda_source))
-        identity = Identity(
-            self,
-            "Identity",
-            results=storage.results,
-            data_buckets=file.data_buckets,
-            further=training_grants(jobs, file.data_keys),
-        )
-        images = None
-        dead_letters = None
+        self._identity = self._identify()
         self.image_store: ImageStore | None = None
-        if not is_local:
+        dead_letters: DeadLetters | None = None
+        images: ImageBuild | None = None
+        if not self._is_local:
             dead_letters = DeadLetters(self, "DeadLetters")
-            self.image_store = ImageStore(
-                self,
-                "Images",
-                lab=settings.lab,
-                code=code,
-                wanted=file.images,
-                dead_letters=dead_letters.queue,
-            )
-            images = ImageBuild(self, "CpuImage", store=self.image_store, image=Image.CPU)
-            # The rule of BuildImage is in effect before the first build can end.
-            images.node.add_dependency(self.image_store)
-            parts += [self.image_store, images, dead_letters]
+            self.image_store = self._image_store(code, dead_letters.queue)
+            images = self._cpu_image(self.image_store)
         setup = FunctionSetup(
             lab=settings.lab,
             code=code,
-            storage=storage,
+            storage=self._storage,
             dead_letters=dead_letters.queue if dead_letters else None,
         )
         functions = Functions(
-            self,
-            "Functions",
-            setup,
-            notifications=notifications,
-            launch=Launch(
-                training_role=identity.training_role,
-                source_s3_uri=source.s3_object_url,
-                source_arn=source.bucket.arn_for_objects(source.s3_object_key),
-                image_tags={} if is_local else {image.value: image_tag(image) for image in Image},
-                data_buckets=file.data_buckets,
-                jobs=jobs,
-                seconds_between_starts=0.0 if is_local else SECONDS_BETWEEN_STARTS,
-            ),
+            self, "Functions", setup, notifications=self._notifications, launch=self._launch()
         )
-        orchestration = Orchestration(
+        orchestration = self._orchestrate(functions)
+        rules = self._event_rules(functions, orchestration, setup.dead_letters)
+        monitoring = self._monitor(functions, images, setup.dead_letters)
+        serving = ServedModelRole(self, "Serving", setup, jobs=self._jobs)
+        guard = Guard(self, "Guard", setup, named=settings.named)
+        for part in (self._identity, functions, serving):
+            part.node.add_dependency(guard.settings)
+        parts = [
+            self._storage,
+            self._notifications,
+            self.image_store,
+            images,
+            dead_letters,
+            self._identity,
+            functions,
+            orchestration,
+            rules,
+            monitoring,
+            serving,
+            guard.settings,
+        ]
+        guard.resource.node.add_dependency(*(part for part in parts if part is not None))
+        self._add_outputs(orchestration)
+
+    def _store(self) -> Storage:
+        return Storage(
+            self,
+            "Storage",
+            lab=self._settings.lab,
+            empties_bucket=not self._is_local,
+            key_arn=self._jobs.output_key_arn,
+            keeps_results=self._settings.file.keep_results,
+        )
+
+    def _identify(self) -> Identity:
+        return Identity(
+            self,
+            "Identity",
+            results=self._storage.results,
+            data_buckets=self._settings.file.data_buckets,
+            further=training_grants(self._jobs, self._settings.file.data_keys),
+        )
+
+    def _orchestrate(self, functions: Functions) -> Orchestration:
+        return Orchestration(
             self,
             "Orchestration",
-            lab=settings.lab,
+            lab=self._settings.lab,
             functions=functions,
-            storage=storage,
-            concurrency=settings.concurrency,
+            storage=self._storage,
+            concurrency=self._settings.concurrency,
         )
-        rules = EventRules(
+
+    def _image_store(self, code: lambda_.Code, dead_letters: sqs.IQueue) -> ImageStore:
+        return ImageStore(
+            self,
+            "Images",
+            lab=self._settings.lab,
+            code=code,
+            wanted=self._settings.file.images,
+            dead_letters=dead_letters,
+        )
+
+    def _cpu_image(self, store: ImageStore) -> ImageBuild:
+        build = ImageBuild(self, "CpuImage", store=store, image=Image.CPU)
+        # The rule of BuildImage is in effect before the first build can end.
+        build.node.add_dependency(store)
+        return build
+
+    def _launch(self) -> Launch:
+        image_tags = {} if self._is_local else {image.value: image_tag(image) for image in Image}
+        return Launch(
+            training_role=self._identity.training_role,
+            source_s3_uri=self._source.s3_object_url,
+            source_arn=self._source.bucket.arn_for_objects(self._source.s3_object_key),
+            image_tags=image_tags,
+            data_buckets=self._settings.file.data_buckets,
+            jobs=self._jobs,
+            seconds_between_starts=0.0 if self._is_local else SECONDS_BETWEEN_STARTS,
+        )
+
+    def _event_rules(
+        self,
+        functions: Functions,
+        orchestration: Orchestration,
+        dead_letters: sqs.IQueue | None,
+    ) -> EventRules:
+        return EventRules(
             self,
             "EventRules",
-            lab=settings.lab,
+            lab=self._settings.lab,
             functions=functions,
             state_machine=orchestration.state_machine,
-            sweep_interval=cdk.Duration.minutes(1 if is_local else 5),
-            dead_letters=setup.dead_letters,
+            sweep_interval=cdk.Duration.minutes(1 if self._is_local else 5),
+            dead_letters=dead_letters,
         )
-        monitoring = Monitoring(
+
+    def _monitor(
+        self, functions: Functions, images: ImageBuild | None, dead_letters: sqs.IQueue | None
+    ) -> Monitoring:
+        return Monitoring(
             self,
             "Monitoring",
-            lab=settings.lab,
+            lab=self._settings.lab,
             functions=functions,
-            topic=notifications.topic,
-            dead_letters=setup.dead_letters,
+            topic=self._notifications.topic,
+            dead_letters=dead_letters,
             images=images,
         )
-        serving = ServedModelRole(self, "Serving", setup, jobs=jobs)
-        guard = Guard(self, "Guard", setup, named=settings.named)
-        guard.resource.node.add_dependency(
-            *parts, identity, functions, orchestration, rules, monitoring, serving, guard.settings
-        )
-        for part in (identity, functions, serving):
-            part.node.add_dependency(guard.settings)
-        values = {
+
+    def _add_outputs(self, orchestration: Orchestration) -> None:
+        values: Mapping[LabOutput, str] = {
             LabOutput.STATE_MACHINE_ARN: orchestration.state_machine.state_machine_arn,
-            LabOutput.BUCKET: storage.results.bucket_name,
-            LabOutput.TABLE: storage.table.table_name,
-            LabOutput.TRAINING_ROLE_ARN: identity.training_role.role_arn,
-            LabOutput.TOPIC_ARN: notifications.topic.topic_arn,
-            LabOutput.SOURCE_S3_URI: source.s3_object_url,
+            LabOutput.BUCKET: self._storage.results.bucket_name,
+            LabOutput.TABLE: self._storage.table.table_name,
+            LabOutput.TRAINING_ROLE_ARN: self._identity.training_role.role_arn,
+            LabOutput.TOPIC_ARN: self._notifications.topic.topic_arn,
+            LabOutput.SOURCE_S3_URI: self._source.s3_object_url,
         }
         for output, value in values.items():
             cdk.CfnOutput(self, output.value, value=value)
@@ -223,12 +207,13 @@ class LabStack(cdk.Stack):
 def add_lab(
     app: cdk.App, *, staging: Path, labs: Path = Path("labs"), region: str | None = None
 ) -> None:
-    """``labs``: the folder of the labs' files.
+    """Adds the stacks of the lab that the app's context names.
 
-    ``region``: where the lab is about to be deployed, if that is known.
-
-    ``staging`` is an empty folder that must exist until this call returns; assets are copied from
-    it.
+    Args:
+        app: The app, whose context says what a lab's file does not.
+        staging: An empty folder. Assets are copied from it until this call returns.
+        labs: The folder of the labs' files.
+        region: The region of the deployment, if it is known.
     """
     settings = read_lab_settings(app.node.get_all_context(), labs=labs, region=region)
     stack = LabStack(

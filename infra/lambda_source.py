@@ -1,5 +1,5 @@
-"""The one source asset of every function: our modules, cattrs and boto3 in a .zip, without Docker
-or a network.
+"""The source asset of every function: a .zip of our modules, cattrs and boto3, which takes neither
+Docker nor a network.
 """
 
 import io
@@ -15,12 +15,22 @@ REPO_ROOT = Path(__file__).resolve().parent.parent
 # Lambda. The runtime's own boto3 may be too old for the requests that functions send.
 CATTRS = ("cattrs", "attrs", "attr", "typing_extensions.py")
 BOTO3 = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
-# Service models are most of botocore's size. The asset has those of the services that functions
-# call.
+# Service models are most of botocore's size, so the asset has only the models of the services that
+# functions call.
 SERVICES = frozenset(
     {
-        *("cloudformation", "codebuild", "dynamodb", "events", "logs", "pricing"),
-        *("s3", "sagemaker", "service-quotas", "sns", "ssm", "stepfunctions"),
+        "cloudformation",
+        "codebuild",
+        "dynamodb",
+        "events",
+        "logs",
+        "pricing",
+        "s3",
+        "sagemaker",
+        "service-quotas",
+        "sns",
+        "ssm",
+        "stepfunctions",
     }
 )
 MODEL_FOLDERS = frozenset({"botocore/data", "boto3/data"})
@@ -31,8 +41,9 @@ READABLE = 0o644 << 16  # a .zip keeps the mode in the upper half of its attribu
 
 
 def pack_lambda_source(root: Path = REPO_ROOT, *, with_boto3: bool = True) -> bytes:
-    """A .zip that is the same for the same contents: a folder would be copied and read twice, file
-    by file.
+    """Returns the content of the .zip, which is the same for the same files.
+
+    A folder instead of a .zip would be copied and read twice, file by file.
     """
     handlers = [f"lambdas.{path.parent.name}.handler" for path in root.glob("lambdas/*/handler.py")]
     files = imported_files(handlers, root)

@@ -20,10 +20,11 @@ QUEUE_PERIODS = 6
 
 
 class Monitoring(Construct):
-    """CloudWatch counts the time before the sweep's first call as missed too.
+    """The alarms of a lab, which go to its topic.
 
-    Its alarm is therefore created after ``images``, whose builds take longer than the schedule's
-    interval, so that a new lab does not begin with an alarm.
+    CloudWatch counts the time before the sweep's first call as missed too. The sweep's alarm is
+    therefore created after ``images``, whose builds take longer than the schedule's interval, so
+    that a new lab does not begin with an alarm.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Monitoring(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._topic = topic
-        own = partial(
+        lab_metric = partial(
             cloudwatch.Metric,
             namespace=METRIC_NAMESPACE,
             dimensions_map={"Lab": lab},
@@ -49,7 +50,7 @@ class Monitoring(Construct):
         # refused.
         self._alarm(
             "SuiteFailed",
-            own(metric_name=FAILED_SUITES_METRIC, statistic="Sum"),
+            lab_metric(metric_name=FAILED_SUITES_METRIC, statistic="Sum"),
             periods=1,
             description="A suite's execution failed or timed out: its cause says why. StopRuns "
             "stops its jobs.",
@@ -81,8 +82,10 @@ class Monitoring(Construct):
             )
 
     def _failing_functions(self, functions: Functions) -> None:
-        """An error of another function is that of a task: it ends the execution and raises
-        SuiteFailed, or the verdict names the runs that have no result.
+        """Adds the alarms of functions that events invoke.
+
+        Another function's error fails its task: it ends the execution and raises SuiteFailed, or
+        the verdict names the runs that have no result.
         """
         for function in (functions.reconcile_runs, functions.stop_runs, functions.finish_run):
             self._alarm(
@@ -105,8 +108,17 @@ class Monitoring(Construct):
         comparison: cloudwatch.ComparisonOperator = ABOVE,
         missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
     ) -> cloudwatch.Alarm:
-        """``enough``: the number of ``periods`` that must exceed the threshold; None: all of
-        them.
+        """Adds an alarm that is sent to the topic.
+
+        Args:
+            construct_id: The alarm's name.
+            metric: What is watched.
+            periods: The number of periods that are looked at.
+            description: What a person reads in the message.
+            enough: How many of these periods must cross the threshold; all of them by default.
+            threshold: The value that the metric must cross.
+            comparison: On which side of the threshold the alarm is raised.
+            missing: What a period without data counts as.
         """
         alarm = cloudwatch.Alarm(
             self,

@@ -8,6 +8,8 @@ from constructs import Construct
 
 
 class Notifications(Construct):
+    """The topic with its key, and the subscription of ``email``, if it is not empty."""
+
     def __init__(self, scope: Construct, construct_id: str, *, email: str) -> None:
         super().__init__(scope, construct_id)
         # CloudWatch alarms can't publish to a topic under the key that AWS manages for SNS.

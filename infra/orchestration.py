@@ -43,7 +43,10 @@ TRACING = (
 
 
 class Orchestration(Construct):
-    """A ``concurrency`` replaces that of the plan."""
+    """The state machine with its role and its log.
+
+    If a ``concurrency`` is given, it replaces the one of the plan.
+    """
 
     def __init__(
         self,
@@ -169,8 +172,10 @@ class Orchestration(Construct):
         return plan_suite
 
     def _run_lanes(self) -> sfn.Map:
-        """A Map over lanes, in each one over its waves, which use all instances that the lane may
-        have, in each a Distributed Map over the runs and shared jobs in S3.
+        """Three maps within each other: over lanes, over a lane's waves, and over a wave's jobs.
+
+        A wave uses all instances that its lane may have. The innermost is a Distributed Map over
+        the runs and shared jobs in S3.
         """
         submit = self._submit_task("SubmitRun")
         fixed = self._concurrency

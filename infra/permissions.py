@@ -20,7 +20,7 @@ def check_rules(app: cdk.App) -> None:
 
 
 def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
-    """``reasons``: finding → reason."""
+    """Excuses the findings of a construct, each by its reason."""
     if reasons:
         excused = [
             cdk.Acknowledgment(id=finding, reason=reason) for finding, reason in reasons.items()
@@ -30,10 +30,11 @@ def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """``wildcard_reason`` is there exactly when a resource holds a wildcard."""
+    """Actions on resources that a role may take."""
 
     actions: Sequence[str]
     resources: Sequence[str]
+    #: Why a wildcard is needed. It is given exactly when a resource holds a wildcard.
     wildcard_reason: str | None = None
     conditions: Conditions = field(default_factory=dict)
 
@@ -63,7 +64,18 @@ def make_role(
     trust_conditions: Conditions | None = None,
     description: str | None = None,
 ) -> iam.Role:
-    """One policy within the role: the role is complete before anything can use it."""
+    """Makes a role for a service of AWS.
+
+    Its one policy is within the role, so that the role is complete before anything can use it.
+
+    Args:
+        scope: The construct that gets the role.
+        construct_id: The role's name within it.
+        service: The service that assumes the role, such as lambda.amazonaws.com.
+        grants: What the role may do.
+        trust_conditions: Conditions on assuming the role, if there are any.
+        description: The description in the console.
+    """
     role = iam.Role(
         scope,
         construct_id,
@@ -78,12 +90,12 @@ def make_role(
 
 
 def arn(stack: cdk.Stack, service: str, resource: str, *, account: str | None = None) -> str:
-    """The ARN of a resource; ``account`` of None: the stack's own."""
+    """The ARN of a resource, in the stack's own account if no other is given."""
     return f"arn:{stack.partition}:{service}:{stack.region}:{account or stack.account}:{resource}"
 
 
 def _wildcards(stack: cdk.Stack, grants: Sequence[Grant]) -> dict[str, str]:
-    """Finding → reason."""
+    """The reason of each finding about a wildcard in the grants."""
     reasons = {}
     for grant in grants:
         for resource in grant.wild_resources:

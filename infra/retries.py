@@ -23,7 +23,7 @@ LAMBDA_FAULTS = (
     "Runtime.ExitError",
     "Sandbox.Timedout",
 )
-# Lambda itself raises the first one, and services that a function calls the second one.
+# Lambda itself raises the first error, and the services that a function calls lead to the second.
 THROTTLING = ("Lambda.TooManyRequestsException", Throttled.__name__)
 # With full jitter, 60 waits of up to 60 s take 28 minutes on average, and less than 15 in one of a
 # billion cases.
@@ -37,6 +37,7 @@ SLOT_TRIES = 1000
 
 
 def retry_next_attempts(state: sfn.TaskStateBase) -> None:
+    """Adds the retries of a state that submits a job, each of which is a further attempt."""
     _retry(
         state,
         [CapacityUnavailable.__name__],
@@ -68,8 +69,10 @@ def retry_next_attempts(state: sfn.TaskStateBase) -> None:
 
 
 def retry_faults(state: sfn.TaskStateBase, tries: int) -> None:
-    """Retries of a state without a job: throttling and runs that are left to record for at least a
-    quarter of an hour, other faults as often as ``tries``.
+    """Adds the retries of a state without a job.
+
+    Throttling, and runs that are left to record, are retried for at least a quarter of an hour,
+    other faults as often as ``tries``.
     """
     _retry(
         state,

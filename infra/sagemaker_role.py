@@ -1,6 +1,4 @@
-"""The common part of the roles that SageMaker assumes: trust, data buckets, images, logs and
-metrics.
-"""
+"""The common part of the roles that SageMaker assumes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -28,7 +26,7 @@ NETWORK_ACTIONS = (
 def sagemaker_role(
     scope: Construct, construct_id: str, *, description: str, grants: Iterable[Grant]
 ) -> iam.Role:
-    """Only SageMaker can assume it, and only for this account."""
+    """Makes a role that only SageMaker can assume, and only for this account."""
     return make_role(
         scope,
         construct_id,
@@ -45,18 +43,16 @@ def data_grants(stack: cdk.Stack, buckets: Sequence[str]) -> list[Grant]:
         stack.format_arn(service="s3", region="", account="", resource=name) for name in buckets
     ]
     reason = "The person who deployed the lab named this bucket."
-    return [
-        grant
-        for bucket_arn in arns
-        for grant in (
-            Grant(actions=["s3:ListBucket"], resources=[bucket_arn]),
-            Grant(actions=["s3:GetObject"], resources=[f"{bucket_arn}/*"], wildcard_reason=reason),
-        )
-    ]
+    grants = []
+    for bucket_arn in arns:
+        grants.append(Grant(actions=["s3:ListBucket"], resources=[bucket_arn]))
+        objects = [f"{bucket_arn}/*"]
+        grants.append(Grant(actions=["s3:GetObject"], resources=objects, wildcard_reason=reason))
+    return grants
 
 
 def image_grants(repositories: Sequence[str], *, reason: str) -> list[Grant]:
-    """``repositories``: their ARNs."""
+    """Permission to pull images from the repositories, which are given by their ARNs."""
     return [
         Grant(
             actions=["ecr:GetAuthorizationToken"],
@@ -76,6 +72,7 @@ def image_grants(repositories: Sequence[str], *, reason: str) -> list[Grant]:
 
 
 def log_grant(stack: cdk.Stack, group_prefixes: Sequence[str], *, reason: str) -> Grant:
+    """Permission to write to the log groups whose names begin with one of the prefixes."""
     groups = [arn(stack, "logs", f"log-group:{prefix}*") for prefix in group_prefixes]
     return Grant(
         actions=[
@@ -90,7 +87,7 @@ def log_grant(stack: cdk.Stack, group_prefixes: Sequence[str], *, reason: str) -
 
 
 def metric_grant(namespaces: Conditions) -> Grant:
-    """``namespaces``: the condition on the key ``cloudwatch:namespace``."""
+    """Permission to write metrics, under a condition on the key ``cloudwatch:namespace``."""
     return Grant(
         actions=["cloudwatch:PutMetricData"],
         resources=["*"],
@@ -103,7 +100,9 @@ def metric_grant(namespaces: Conditions) -> Grant:
 def training_grants(jobs: LabJobs, keys: tuple[str, ...]) -> Iterator[Grant]:
     """Permissions of the jobs' role besides data, source, results, logs and images.
 
-    ``keys`` are of data buckets.
+    Args:
+        jobs: The lab's settings of jobs.
+        keys: The ARNs of the keys that encrypt data buckets.
     """
     if jobs.subnet_ids:
         yield Grant(

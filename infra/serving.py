@@ -1,4 +1,4 @@
-"""The role of served models, and the permissions of the functions that end endpoints."""
+"""Serving of models: the role of endpoints, and the permissions to end them."""
 
 from dataclasses import replace
 
@@ -27,8 +27,9 @@ PER_DEPLOYMENT = (
 
 
 class ServedModelRole(Construct):
-    """The command line makes endpoints, with the permissions of its user; they run under this
-    role.
+    """The role under which endpoints run.
+
+    The command line makes endpoints, with the permissions of its user.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class ServedModelRole(Construct):
 
 
 def ending_endpoints(grants: LabGrants) -> list[Grant]:
-    """Permissions of ReconcileRuns and GuardLab.
+    """Permissions of ReconcileRuns and GuardLab to end endpoints.
 
     Configurations and models are deleted without a look at their tags: where one is missing
     already, SageMaker would answer a request under such a condition with AccessDenied instead of
@@ -80,5 +81,6 @@ def ending_endpoints(grants: LabGrants) -> list[Grant]:
 
 
 def on_copies(grants: LabGrants, *actions: str) -> Grant:
+    """Permission of S3's actions on the copies of served models."""
     copies = f"{grants.bucket_arn}/{MODELS_PREFIX}*"
     return Grant(actions=actions, resources=[copies], wildcard_reason=PER_DEPLOYMENT)

@@ -1,6 +1,4 @@
-"""A lab's storage: the results bucket, its access logs, and the DynamoDB table of executions and
-attempts.
-"""
+"""A lab's storage in S3 and DynamoDB."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
@@ -24,11 +22,17 @@ EMPTYING = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
 
 
 class Storage(Construct):
-    """``empties_bucket``: destroying the stack deletes the objects too, by a function that the CDK
-    provides.
+    """The results bucket, its access logs, and the table of executions and attempts.
 
-    ``key_arn`` encrypts all that is written to the results bucket, checkpoints and copies of models
-    too. ``keeps_results``: bucket and table stay when the stack is destroyed.
+    Args:
+        scope: The lab's stack.
+        construct_id: The name within it.
+        lab: The lab's name, with which the CDK's own resources are tagged too.
+        empties_bucket: Whether destroying the stack deletes the objects too, by a function that
+            the CDK provides.
+        key_arn: The key that encrypts all that is written to the results bucket, checkpoints and
+            copies of models too.
+        keeps_results: Whether bucket and table stay when the stack is destroyed.
     """
 
     def __init__(
@@ -63,16 +67,16 @@ class Storage(Construct):
         self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
         if empties_bucket:
             _settle_emptying_function(cdk.Stack.of(self), lab)
-        schema = (
+        number_of_bytes = (
             "The CDK writes the number of bytes as a number where the schema says text; "
             "CloudFormation takes both."
         )
-        acknowledge(self.results, {"CloudFormation-Validate::W9003": schema})
-        own = (
+        acknowledge(self.results, {"CloudFormation-Validate::W9003": number_of_bytes})
+        no_logs_of_logs = (
             "This bucket holds the access logs of the results bucket; logging its own accesses "
             "would never end."
         )
-        acknowledge(self.access_logs, {"AwsSolutions-S1": own})
+        acknowledge(self.access_logs, {"AwsSolutions-S1": no_logs_of_logs})
 
     def _bucket(
         self,
@@ -123,7 +127,10 @@ class Storage(Construct):
 
 
 def _settle_emptying_function(stack: cdk.Stack, lab: str) -> None:
-    """Its log expires, and it has the lab's tag: the CDK has no property for these."""
+    """Gives the CDK's function that empties the bucket the lab's tag and a log that expires.
+
+    The CDK has no property for these.
+    """
     provider = stack.node.find_child(EMPTYING)
     for name in ("Handler", "Role"):
         _resource(provider, name).add_property_override("Tags", [{"Key": LAB_TAG, "Value": lab}])

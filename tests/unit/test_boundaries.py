@@ -435,6 +435,7 @@ def test_serving_is_apart_in_infra() -> None:
     assert {path.stem for path, name in found if name.startswith("infra.serving.")} == {
         "lab_stack",
         "functions",
+        "guard",
     }
 
 
