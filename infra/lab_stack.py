@@ -88,21 +88,10 @@ class LabStack(cdk.Stack):
         guard = Guard(self, "Guard", setup, named=settings.named)
         for part in (self._identity, functions, serving):
             part.node.add_dependency(guard.settings)
-        parts = [
-            self._storage,
-            self._notifications,
-            self.image_store,
-            images,
-            dead_letters,
-            self._identity,
-            functions,
-            orchestration,
-            rules,
-            monitoring,
-            serving,
-            guard.settings,
-        ]
-        guard.resource.node.add_dependency(*(part for part in parts if part is not None))
+        shared = [self._storage, self._notifications, self.image_store, images, dead_letters]
+        users = [self._identity, functions, orchestration, rules, monitoring, serving]
+        parts = [part for part in shared if part is not None]
+        guard.resource.node.add_dependency(*parts, *users, guard.settings)
         self._add_outputs(orchestration)
 
     def _store(self) -> Storage:
