@@ -131,5 +131,6 @@ def pull_problem(ecr: Any, uri: str) -> str | None:
     except ClientError as error:
         return str(error)
     return next(
-        (f"{each.get('failureCode')}: {each.get('failureReason')}" for each in failures), None
+        (f"{failure.get('failureCode')}: {failure.get('failureReason')}" for failure in failures),
+        None,
     )

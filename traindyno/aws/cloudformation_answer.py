@@ -11,9 +11,10 @@ TIMEOUT_SECONDS = 30
 
 
 def answer_cloudformation(event: Mapping[str, Any], *, refusal: str | None) -> None:
-    """``refusal``: why the request fails.
+    """Answer a request of CloudFormation.
 
     The resource keeps one identity for its whole life, so that no update ever replaces it.
+    ``refusal`` is the reason why the request fails, if it does.
     """
     document = {
         "Status": "FAILED" if refusal else "SUCCESS",

@@ -46,14 +46,14 @@ class DataListing:
         prefix = urlsplit(uri).path.lstrip("/")
         if not prefix or prefix.endswith("/"):
             return None
-        found: list[str] = []
+        names: list[str] = []
         with suppress(_Unreadable):
             for page in self._pages(
                 uri, Delimiter="/"
             ):  # one name for each folder: it may hold millions of objects
-                found += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
-                found += [each["Key"] for each in page.get("Contents", [])]
-        others = [name for name in found if name not in (prefix, f"{prefix}/")]
+                names += [folder["Prefix"] for folder in page.get("CommonPrefixes", [])]
+                names += [file["Key"] for file in page.get("Contents", [])]
+        others = [name for name in names if name not in (prefix, f"{prefix}/")]
         if not others:
             return None
         named = " and ".join(f"s3://{urlsplit(uri).netloc}/{name}" for name in others[:2])

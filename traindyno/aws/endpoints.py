@@ -47,16 +47,16 @@ class Endpoints:
         """Endpoints whose names begin with the lab's prefix, whoever made them."""
         prefix = jobs_prefix(lab)
         pages = self._sagemaker.get_paginator("list_endpoints").paginate(NameContains=prefix)
-        states = [EndpointState.of(each) for page in pages for each in page["Endpoints"]]
+        states = [EndpointState.of(endpoint) for page in pages for endpoint in page["Endpoints"]]
         return [state for state in states if state.name.startswith(prefix)]
 
     def find(self, name: str) -> EndpointState | None:
-        found = _find(lambda: self._sagemaker.describe_endpoint(EndpointName=name))
-        return None if found is None else EndpointState.of(found)
+        description = _find(lambda: self._sagemaker.describe_endpoint(EndpointName=name))
+        return None if description is None else EndpointState.of(description)
 
     def tags(self, state: EndpointState) -> dict[str, str]:
-        found = _find(lambda: self._sagemaker.list_tags(ResourceArn=state.arn))
-        return {tag["Key"]: tag["Value"] for tag in found["Tags"]} if found else {}
+        answer = _find(lambda: self._sagemaker.list_tags(ResourceArn=state.arn))
+        return {tag["Key"]: tag["Value"] for tag in answer["Tags"]} if answer else {}
 
     def delete(self, name: str, *, lab: str) -> bool:
         """Delete the endpoint, its configuration and its model; what does not exist is passed over.

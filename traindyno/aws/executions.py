@@ -87,7 +87,7 @@ class Executions:
 
     def describe(self, execution_id: str) -> Execution:
         try:
-            found: Mapping[str, Any] = self._stepfunctions.describe_execution(
+            description: Mapping[str, Any] = self._stepfunctions.describe_execution(
                 executionArn=self._arn(execution_id)
             )
         except ClientError as error:
@@ -96,7 +96,7 @@ class Executions:
                     f"no execution {execution_id} of {self._state_machine_arn}"
                 ) from error
             raise
-        return _read(found)
+        return _read(description)
 
     def list_latest(self, count: int) -> Iterator[Execution]:
         """At most ``count`` executions, the latest first."""
@@ -125,13 +125,13 @@ class Executions:
         return f"{self._state_machine_arn.replace(':stateMachine:', ':execution:')}:{execution_id}"
 
 
-def _read(found: Mapping[str, Any]) -> Execution:
-    ended = found.get("stopDate")
+def _read(description: Mapping[str, Any]) -> Execution:
+    ended = description.get("stopDate")
     return Execution(
-        execution_id=found["name"],
-        status=found["status"],
-        started_at=found["startDate"].timestamp(),
+        execution_id=description["name"],
+        status=description["status"],
+        started_at=description["startDate"].timestamp(),
         ended_at=ended.timestamp() if ended else None,
-        error=found.get("error"),
-        cause=found.get("cause"),
+        error=description.get("error"),
+        cause=description.get("cause"),
     )

@@ -24,8 +24,8 @@ def read_image_addresses(
     (image → tag): the stack of these images was not deployed with the lab.
     """
     names = {kind: image_parameter(lab, image) for kind, image in IMAGES.items()}
-    found = ssm.get_parameters(Names=[*names.values()]).get("Parameters", [])
-    values = {each.get("Name"): each.get("Value") for each in found}
+    parameters = ssm.get_parameters(Names=[*names.values()]).get("Parameters", [])
+    values = {parameter.get("Name"): parameter.get("Value") for parameter in parameters}
     built = {kind: values[name] for kind, name in names.items() if values.get(name)}
     return {
         kind: address

@@ -42,11 +42,11 @@ class LogTail:
             return (f"the log {JOB_LOG_GROUP} {prefix} could not be read: {error}",)
 
     def _read(self, prefix: str, line_count: int) -> tuple[str, ...]:
-        found = self._logs.describe_log_streams(
+        description = self._logs.describe_log_streams(
             logGroupName=JOB_LOG_GROUP, logStreamNamePrefix=prefix
         )
         streams = sorted(
-            found["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0)
+            description["logStreams"], key=lambda stream: stream.get("lastEventTimestamp", 0)
         )
         if not streams:
             return ()

@@ -52,7 +52,7 @@ class PriceSource:
         """
         pricing = self.pricing or clients.pricing()
         as_of = datetime.fromtimestamp(self.now, UTC).date().isoformat()
-        found = {
+        prices = {
             name: _read_price(pricing, name, self.region, usage)
             for name in dict.fromkeys(instance_types)
         }
@@ -60,7 +60,7 @@ class PriceSource:
             name: Price(
                 instance_type=name, region=self.region, usd_per_hour=usd, as_of=as_of, source=source
             )
-            for name, (usd, source) in found.items()
+            for name, (usd, source) in prices.items()
             if usd is not None
         }
 
@@ -82,9 +82,9 @@ def _read_price(
     # Clusters, training plans and the free tier have rows with the same instance name.
     ending = f"{usage.usage_type}:{instance_type}"
     plain = [
-        each
-        for each in products
-        if str(each["product"]["attributes"].get("usagetype", "")).endswith(ending)
+        product
+        for product in products
+        if str(product["product"]["attributes"].get("usagetype", "")).endswith(ending)
     ]
     hourly = {usd for product in plain for usd in _hourly_usd(product)}
     if len(hourly) > 1:

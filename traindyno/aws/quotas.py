@@ -45,13 +45,13 @@ def find_by_name(
     when all names are found. A name that is in neither list is left out.
     """
     wanted = set(names)
-    found: dict[str, Mapping[str, Any]] = {}
+    rows_by_name: dict[str, Mapping[str, Any]] = {}
     for row in _rows(service_quotas):
         if row["QuotaName"] in wanted:
-            found.setdefault(row["QuotaName"], row)
-        if len(found) == len(wanted):
+            rows_by_name.setdefault(row["QuotaName"], row)
+        if len(rows_by_name) == len(wanted):
             break
-    return found
+    return rows_by_name
 
 
 def _rows(service_quotas: "ServiceQuotasClient") -> Iterator[Mapping[str, Any]]:
@@ -137,10 +137,10 @@ class Quotas:
             if applied
             else _quota(self._service_quotas.get_aws_default_service_quota, quota.code)
         )
-        found = applied or default
-        if found is None:
+        value = applied or default
+        if value is None:
             return None
-        problem = why_no_value(found)
+        problem = why_no_value(value)
         of_aws = quota_value(default)
         return QuotaReading(
             quota=quota,

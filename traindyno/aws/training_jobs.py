@@ -121,8 +121,8 @@ def _never_fits(error: ClientError) -> bool:
     """Whether the limit is below the job's own number of instances, so that waiting does not
     help.
     """
-    found = LIMIT_TEXT.search(error_message(error))
-    return bool(found) and int(found["limit"]) < int(found["asked"])  # type: ignore[index]
+    match = LIMIT_TEXT.search(error_message(error))
+    return bool(match) and int(match["limit"]) < int(match["asked"])  # type: ignore[index]
 
 
 def _names(error: ClientError, *words: str) -> bool:

@@ -32,10 +32,10 @@ def row_of(owner: AttemptOwner, services: OwnerServices) -> OwnerRow:
 
 def is_recorded(owner: AttemptOwner, services: OwnerServices) -> bool:
     """Whether the owner, or each run of a shared job, has its result."""
-    return all(row_of(each, services).is_over for each in runs_of(owner) or (owner,))
+    return all(row_of(run, services).is_over for run in runs_of(owner) or (owner,))
 
 
 def attempts_of(row: OwnerRow, attempts: AttemptRows) -> list[AttemptRow]:
     """The attempts in the order of their numbers."""
-    found = [attempt for name in row.jobs if (attempt := attempts.find(name))]
-    return sorted(found, key=lambda attempt: attempt.number)
+    rows = [attempt for name in row.jobs if (attempt := attempts.find(name))]
+    return sorted(rows, key=lambda attempt: attempt.number)

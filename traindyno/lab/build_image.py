@@ -21,7 +21,10 @@ MOST_CHARACTERS = 1_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildEnd:
-    """``is_final``: no other build follows. ``refusal``: why there is no image, if so."""
+    """End of a build.
+
+    ``is_final`` says that no other build follows; ``refusal`` why there is no image, if so.
+    """
 
     is_final: bool
     refusal: str | None
@@ -73,12 +76,14 @@ def end_build(
 
 def _variables(detail: Mapping[str, Any]) -> dict[str, str]:
     environment = detail["additional-information"]["environment"]
-    return {each["name"]: each["value"] for each in environment["environment-variables"]}
+    return {
+        variable["name"]: variable["value"] for variable in environment["environment-variables"]
+    }
 
 
 def _failed_before_its_commands(detail: Mapping[str, Any]) -> bool:
     """A person stopped the others, or they waited for a machine as long as they may."""
-    phases = {each["phase-type"] for each in detail["additional-information"].get("phases", [])}
+    phases = {phase["phase-type"] for phase in detail["additional-information"].get("phases", [])}
     return detail["build-status"] in {"FAILED", "FAULT"} and "BUILD" not in phases
 
 

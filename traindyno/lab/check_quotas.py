@@ -34,5 +34,8 @@ def check_quotas(
     bucket.write_json(plan_key(execution_id), stored_plan(plan))
     due = due_preparations(plan.preparation, execution_id)
     limits = replace(suite.limits, max_job_seconds=preparation_seconds(suite))
-    items = [{**owner_document(each), "timeout_seconds": waiting_seconds(limits)} for each in due]
+    items = [
+        {**owner_document(preparation), "timeout_seconds": waiting_seconds(limits)}
+        for preparation in due
+    ]
     return {"preparations": items} if items else {}

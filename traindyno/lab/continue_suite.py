@@ -31,7 +31,11 @@ class ContinueServices(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
-    """``results``: of the runs that don't run again. ``spending`` counts under the new amount."""
+    """Earlier execution that another one continues.
+
+    ``results`` are the results of runs that don't run again. ``spending`` counts under the new
+    amount.
+    """
 
     row: ExecutionRow
     plan: Plan
@@ -79,7 +83,7 @@ def read_continued(
     return Continued(
         row=row,
         plan=bucket.read_as(plan_key(earlier_id), read_stored_plan),
-        results=tuple(each for each in results if _counts(each, before, suite)),
+        results=tuple(result for result in results if _counts(result, before, suite)),
         spending=spending,
     )
 
@@ -92,7 +96,7 @@ def _differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]
             continue
         if isinstance(value, dict) and isinstance(earlier, dict):
             names = sorted(value.keys() | earlier.keys())
-            yield from (f"{name}.{each}" for each in names if value.get(each) != earlier.get(each))
+            yield from (f"{name}.{key}" for key in names if value.get(key) != earlier.get(key))
         else:
             yield name
 

@@ -122,7 +122,7 @@ def names_in_use(serving: Serving, *, now: float) -> list[str]:
     create.
     """
     states = {state.name: state for state in serving.endpoints.list_named(serving.lab)}
-    found = {
+    names = {
         state.name
         for state in states.values()
         if state.is_busy and serving.endpoints.tags(state).get(LAB_TAG) == serving.lab
@@ -130,8 +130,8 @@ def names_in_use(serving: Serving, *, now: float) -> list[str]:
     for name in {*serving.names()} - states.keys():
         deployment = serving.find(name)
         if deployment is not None and now - deployment.created_at < CREATED_WITHIN_SECONDS:
-            found.add(name)
-    return sorted(found)
+            names.add(name)
+    return sorted(names)
 
 
 def remove_all(serving: Serving) -> int:
@@ -142,5 +142,5 @@ def remove_all(serving: Serving) -> int:
     states = serving.endpoints.list_named(serving.lab)
     return sum(
         remove_endpoint(name, serving)
-        for name in sorted({*serving.names(), *(each.name for each in states)})
+        for name in sorted({*serving.names(), *(state.name for state in states)})
     )

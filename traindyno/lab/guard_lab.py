@@ -34,15 +34,15 @@ def refusal_to_delete(
     In flight: a running execution, a training job whose end is not recorded yet, an endpoint that
     is being created, or a kept one.
     """
-    found = dict.fromkeys(executions.list_running())
-    found |= dict.fromkeys(
+    running = dict.fromkeys(executions.list_running())
+    running |= dict.fromkeys(
         row.owner.execution_id for row in services.attempts.list_open() if row.end is None
     )
     endpoints = dict.fromkeys(names_in_use(serving, now=now))
-    if not found and not endpoints:
+    if not running and not endpoints:
         return None
     option = "" if lab == DEFAULT_LAB else f" --lab {lab}"
-    commands = [f"traindyno stop {name}{option}" for name in found]
+    commands = [f"traindyno stop {name}{option}" for name in running]
     commands += [f"traindyno undeploy {name}{option}" for name in endpoints]
     named = "; ".join(commands[:MOST_NAMED])
     more = (
@@ -51,7 +51,7 @@ def refusal_to_delete(
     counts = joined(
         [
             counted(len(some), what)
-            for some, what in ((found, "suite"), (endpoints, "endpoint"))
+            for some, what in ((running, "suite"), (endpoints, "endpoint"))
             if some
         ]
     )

@@ -45,7 +45,7 @@ def plan_next_round(
     )
     runs = next_runs(round_number=number)
     if number == 1 and results:  # of the execution that this one continues
-        done = {each.run.run_id for each in results}
+        done = {result.run.run_id for result in results}
         runs = tuple(run for run in runs if run.run_id not in done)
         if not runs:
             number = 2
@@ -88,14 +88,22 @@ def _with_prepared(
 ) -> tuple[Run, ...]:
     """Each run with the tokens that its cell reads, and the lab's copy of the model."""
     prepared = plan.preparation.tokens if plan.preparation else ()
-    found = {each.key: cache.find(each.key, oldest=0.0) for each in prepared}
-    missing = [key for key, place in found.items() if place is None]
+    places = {token_set.key: cache.find(token_set.key, oldest=0.0) for token_set in prepared}
+    missing = [key for key, place in places.items() if place is None]
     if missing:
         raise TokensMissing(
             f"{plan.execution_id}: {', '.join(missing)} was prepared and no longer exists"
         )
-    tokens = {each.packing: found[each.key] for each in prepared if not each.stages_model}
-    models = [place.s3_uri for each in prepared if each.stages_model and (place := found[each.key])]
+    tokens = {
+        token_set.packing: places[token_set.key]
+        for token_set in prepared
+        if not token_set.stages_model
+    }
+    models = [
+        place.s3_uri
+        for token_set in prepared
+        if token_set.stages_model and (place := places[token_set.key])
+    ]
     model = models[0] if models else None
     return tuple(
         replace(

@@ -65,7 +65,10 @@ EXPIRED_CODE = (
 
 
 class PlanSuiteServices(Protocol):
-    """``runs`` and ``work_index``: what earlier executions of the same work have measured."""
+    """Services that planning a suite needs.
+
+    ``runs`` and ``work_index`` have what earlier executions of the same work have measured.
+    """
 
     bucket: ResultsBucket
     executions: ExecutionRows
@@ -160,12 +163,12 @@ def _full_volume(suite: Suite, settings: JobSettings, listing: DataListing) -> I
     }
     on_volume = sorted(name for name in types if not has_instance_storage(name))
     size_gb = suite.job.volume_size_gb or settings.jobs.volume_size_gb
-    found = listing.size_bytes(path) if is_s3_uri(path) and on_volume else None
-    if found is not None and found > size_gb * GB:
+    size_bytes = listing.size_bytes(path) if is_s3_uri(path) and on_volume else None
+    if size_bytes is not None and size_bytes > size_gb * GB:
         yield (
-            f"workload.model.path: {path} has {found / GB:.1f} GB, and the volume of "
+            f"workload.model.path: {path} has {size_bytes / GB:.1f} GB, and the volume of "
             f"{on_volume[0]} {size_gb} GB; expected job.volume_size_gb of at least "
-            f"{-(-found // GB) + ROOM_GB}"
+            f"{-(-size_bytes // GB) + ROOM_GB}"
         )
 
 
@@ -313,19 +316,24 @@ class _TokenPlan:
     def with_keys(self, wanted: Sequence[TokenSet]) -> Iterator[TokenSet]:
         """A folder that its owner tokenised needs no tokens, but the model may need its copy."""
         workload = self.suite.workload
-        data = self.dataset_content() if any(not each.stages_model for each in wanted) else None
-        for each in wanted:
-            if each.stages_model:
+        data = (
+            self.dataset_content()
+            if any(not token_set.stages_model for token_set in wanted)
+            else None
+        )
+        for token_set in wanted:
+            if token_set.stages_model:
                 is_local = preparation_instance(self.suite) == LOCAL_INSTANCE
                 yield replace(
-                    each, key=model_key(workload, execution_id=self.execution_id, is_local=is_local)
+                    token_set,
+                    key=model_key(workload, execution_id=self.execution_id, is_local=is_local),
                 )
             elif data is not None:
                 tokenizer = self.tokenizer_content(workload)
                 origin = Origin(
                     code=self.code(), image=self.image(), data=data, tokenizer=tokenizer
                 )
-                yield replace(each, key=tokens_key(workload, each, origin))
+                yield replace(token_set, key=tokens_key(workload, token_set, origin))
 
 
 def plan_tokens(
@@ -353,5 +361,6 @@ def _as_found(sets: Iterable[TokenSet], cache: TokenCache, now: float) -> tuple[
     """Each with whether the lab has it."""
     oldest = now - USABLE_SECONDS
     return tuple(
-        replace(each, is_ready=cache.find(each.key, oldest=oldest) is not None) for each in sets
+        replace(token_set, is_ready=cache.find(token_set.key, oldest=oldest) is not None)
+        for token_set in sets
     )

@@ -47,9 +47,9 @@ class PreparationAnswers(Protocol):
 def record_preparation(
     preparation: DataPreparation, row: AttemptRow, services: PreparationRecords
 ) -> None:
-    """``row``: the last attempt, ended.
+    """Record a preparation that has ended. Safe to repeat.
 
-    The tokens are marked as ready before the result is written. Safe to repeat.
+    The tokens are marked as ready before the result is written. ``row`` is the last attempt, ended.
     """
     execution_id = preparation.execution_id
     name = preparation.preparation_id

@@ -42,10 +42,12 @@ class ReconcileRunsServices(FinishRunServices, StopRunsServices, BudgetServices,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """``overdue``: attempts that had ended and were not finished, without those of shared jobs
-    whose end is known: they wait for the next attempt, or for their runs to be recorded. ``left``:
-    the ended ones for which this sweep had no time. ``failures``: the errors of executions and
-    attempts that the next sweep tries again.
+    """Result of a sweep.
+
+    ``overdue`` counts attempts that had ended and were not finished, without the attempts of shared
+    jobs whose end is known: they wait for the next attempt, or for their runs to be recorded.
+    ``left`` counts the ended ones for which this sweep had no time. ``failures`` has the errors of
+    executions and attempts that the next sweep tries again.
     """
 
     open: int

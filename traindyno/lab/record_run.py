@@ -111,7 +111,10 @@ def read_log_tail(
 
 
 class RecordRunServices(AttemptRecords, Protocol):
-    """``bucket`` holds the suite and the result, too."""
+    """Services that recording a run needs.
+
+    ``bucket`` holds the suite and the result, too.
+    """
 
     attempts: AttemptRows
     bucket: ResultsBucket
@@ -262,7 +265,7 @@ def paid_price(
 
 def is_simulated(step_log: StepLog | None) -> bool:
     return step_log is not None and any(
-        each.facts.get("is_simulated") for each in step_log.environments
+        environment.facts.get("is_simulated") for environment in step_log.environments
     )
 
 

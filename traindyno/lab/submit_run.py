@@ -53,9 +53,10 @@ SLOT_KEPT_SECONDS = 30.0
 
 
 class SubmitRunServices(OwnerServices, BudgetServices, PreparationAnswers, Protocol):
-    """``bucket`` holds the suite, and what shared jobs have written.
+    """Services that starting a job needs.
 
-    The job's end answers the task, or ``answers`` if no job is started.
+    ``bucket`` holds the suite, and what shared jobs have written. The job's end answers the task,
+    or ``answers`` if no job is started.
     """
 
     bucket: ResultsBucket
@@ -69,8 +70,10 @@ class SubmitRunServices(OwnerServices, BudgetServices, PreparationAnswers, Proto
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
-    """``job_name`` is the started job; without one, the waiting task got ``answered``, an outcome
-    or an error.
+    """Result of a submission.
+
+    ``job_name`` is the started job; without one, the waiting task got ``answered``, an outcome or
+    an error.
     """
 
     job_name: str | None = None
@@ -260,12 +263,12 @@ class _Submission:
         return row.job_name
 
     def _execution(self) -> ExecutionRow:
-        found = self.services.executions.find(self.owner.execution_id)
-        if found is None:
+        execution = self.services.executions.find(self.owner.execution_id)
+        if execution is None:
             raise self._refused(
                 Outcome.INTERNAL_ERROR, "expected the execution's row with the cap, found none"
             )
-        return found
+        return execution
 
     def _refuse_late(self, suite: Suite, terms: JobTerms, execution: ExecutionRow) -> None:
         if execution.is_stopping:

@@ -39,7 +39,10 @@ def attribute(value: Any) -> Any:
 
 
 def read_row(item: Mapping[str, Any], kind: type[Row], **known: Any) -> Row:
-    """``known``: fields from the item's keys. Attributes without a field are ignored."""
+    """A row of the table from its item. Attributes without a field are ignored.
+
+    ``known`` has the fields that come from the item's keys.
+    """
     try:
         return _converter().structure({**item, **known}, kind)
     except BaseValidationError as error:

@@ -66,7 +66,10 @@ Row = TypeVar("Row", bound=OwnerRow)
 
 
 class OwnerRows(Generic[Row]):
-    """``prefix`` of the sort keys, which distinguishes the kinds of owners."""
+    """Rows of the owners of jobs: runs, preparations and shared jobs.
+
+    ``prefix`` begins the sort keys, and distinguishes the kinds of owners.
+    """
 
     def __init__(self, table: Table, prefix: str, row_type: type[Row]) -> None:
         self._table = table

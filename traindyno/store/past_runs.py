@@ -37,11 +37,13 @@ def read_past_runs(
     """The runs of the latest executions of the same work, of which it is known what they were
     billed.
     """
-    found: list[PastRun] = []
+    past_runs: list[PastRun] = []
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
         if execution := executions.find(execution_id):
             ended = (row.summary for row in runs.list_all(execution_id))
             # a run that confirmed a leader is longer
-            usual = (each for each in ended if each and each.trial <= execution.trials)
-            found += [PastRun(summary=each, max_steps=execution.max_steps) for each in usual]
-    return tuple(run for run in found if run.summary.time.billable_seconds is not None)
+            usual = (summary for summary in ended if summary and summary.trial <= execution.trials)
+            past_runs += [
+                PastRun(summary=summary, max_steps=execution.max_steps) for summary in usual
+            ]
+    return tuple(run for run in past_runs if run.summary.time.billable_seconds is not None)

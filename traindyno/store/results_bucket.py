@@ -112,7 +112,7 @@ class ResultsBucket(Objects):
             problem = f"{type(error).__name__}: {error}"
             if isinstance(error, BaseValidationError):
                 problem = "; ".join(
-                    str(each) for each in islice(problems_of(error, ""), MOST_PROBLEMS)
+                    str(line) for line in islice(problems_of(error, ""), MOST_PROBLEMS)
                 )
             raise StoredDocumentDamaged(
                 f"{uri} is damaged: {problem}; expected the document that the lab wrote"

@@ -33,7 +33,9 @@ class SpendingRow:
 
 
 class Reservation(StrEnum):
-    """``ROW_REFUSED``: the attempt's row exists already, or is not as it was read. ``STOPPING``: no
+    """Outcome of a reservation.
+
+    ``ROW_REFUSED``: the attempt's row exists already, or is not as it was read. ``STOPPING``: no
     further job of the execution may start.
     """
 
@@ -146,7 +148,7 @@ class Spending:
 
 
 def _settling(row: AttemptRow, spent_usd: Decimal) -> Update:
-    """``spent_usd`` replaces the row's reservation."""
+    """Update that replaces the row's reservation by ``spent_usd``."""
     spent = rounded_up(spent_usd)
     return Update(
         key=execution_key(row.owner.execution_id),
