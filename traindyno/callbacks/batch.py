@@ -47,15 +47,15 @@ def count_rows(batch: Any, instead: str = "samples=...") -> Any:
             "the first dimensions of the batch's tensors differ: {}; expected the same for all, "
             "the number of samples, or {}".format(", ".join(map(str, rows)), instead)
         )
-    found = _list_of_samples(batch)
-    if found is not None:
-        count = len(found)
+    samples = _list_of_samples(batch)
+    if samples is not None:
+        count = len(samples)
         numbers = sorted({count, rows[0], count * rows[0]})
         raise ValueError(
             "the batch holds a list of {} parts of one kind, the first tensor of shape {}: they "
             "may be samples, fields or micro-batches, so that "
             "it holds {} samples; expected {}".format(
-                count, tuple(found[0].shape), " or ".join(map(str, numbers)), instead
+                count, tuple(samples[0].shape), " or ".join(map(str, numbers)), instead
             )
         )
     return rows[0]
@@ -72,14 +72,14 @@ def checksum(batch: Any) -> Optional[int]:
     """Of the values of its tensors, evenly drawn from large ones; None without tensors. It waits
     for a device.
     """
-    found = None
+    digest = None
     for tensor in _tensors(batch):
         values = tensor.detach().cpu() if hasattr(tensor, "detach") else tensor
         flat = values.reshape(-1)
         drawn = flat[:: max(1, flat.shape[0] // MOST_CHECKED_VALUES)]
         text = repr((tuple(values.shape), drawn.tolist()))
-        found = zlib.crc32(text.encode(), found or 0)
-    return found
+        digest = zlib.crc32(text.encode(), digest or 0)
+    return digest
 
 
 def values_per_row(batch: Any) -> int:
@@ -141,7 +141,7 @@ def _list_of_samples(batch: Any) -> Optional[Tuple[Any, ...]]:
             and len({str(_structure(part)) for part in parts}) == 1
         ):
             return tensors
-    return next((found for found in map(_list_of_samples, parts) if found is not None), None)
+    return next((samples for samples in map(_list_of_samples, parts) if samples is not None), None)
 
 
 def _structure(value: Any) -> Any:

@@ -74,7 +74,7 @@ def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
     """
     if folder is None or not Path(folder).is_dir():
         return None
-    found = []
+    complete = []
     is_of_run = _is_of_this_run(Path(folder))
     for candidate in sorted(
         path for path in Path(folder).iterdir() if path.is_dir() and any(path.iterdir())
@@ -87,8 +87,8 @@ def newest_complete(folder: Optional[AnyPath]) -> Optional[str]:
         except CheckpointRefused as error:
             print("checkpoint refused: {}".format(error), file=sys.stderr, flush=True)  # noqa: T201
         else:
-            found.append((marker["written_at"], str(candidate)))
-    return max(found)[1] if found else None
+            complete.append((marker["written_at"], str(candidate)))
+    return max(complete)[1] if complete else None
 
 
 def _is_of_this_run(folder: Path) -> bool:
@@ -98,9 +98,9 @@ def _is_of_this_run(folder: Path) -> bool:
     own = checkpoint_folder()
     if own is None:
         return False
-    found = folder.resolve()
+    resolved = folder.resolve()
     root = Path(own).resolve()
-    return root in (found, *found.parents)
+    return root in (resolved, *resolved.parents)
 
 
 def describe_files(folder: Path, names: Iterable[str]) -> Dict[str, Any]:
@@ -134,7 +134,9 @@ def remove_marker(folder: Path) -> None:
 
 
 def read_marker(folder: Path) -> Dict[str, Any]:
-    """``files``, ``facts``, ``log`` and ``written_at`` in epoch seconds; raises
+    """Marker of a complete checkpoint.
+
+    It has ``files``, ``facts``, ``log``, and ``written_at`` in epoch seconds. Raises
     CheckpointRefused.
     """
     try:
@@ -171,9 +173,9 @@ def _checksum_of(content: Mapping[str, Any]) -> str:
 def check_files(folder: Path, files: Mapping[str, Any]) -> None:
     """Raises CheckpointRefused with the first file that is not as its marker says."""
     for name, expected in files.items():
-        found = problem_of(folder / name, expected)
-        if found is not None:
-            raise CheckpointRefused(found)
+        problem = problem_of(folder / name, expected)
+        if problem is not None:
+            raise CheckpointRefused(problem)
 
 
 def check_log(folder: Path, log: LogSizes) -> None:
@@ -184,12 +186,12 @@ def check_log(folder: Path, log: LogSizes) -> None:
     directory = os.environ.get(DIRECTORY_VARIABLE)
     for name, size in sorted(log.items()) if directory else ():
         path = Path(str(directory), name)
-        found = path.stat().st_size if path.is_file() else 0
-        if found < size:
+        bytes_there = path.stat().st_size if path.is_file() else 0
+        if bytes_there < size:
             raise CheckpointRefused(
                 (
                     "{} is not used: the log of its steps, {}, has {} bytes; expected at least {}"
-                ).format(folder, path, found, size)
+                ).format(folder, path, bytes_there, size)
             )
 
 
@@ -218,7 +220,9 @@ def written_bytes(folder: AnyPath, since: float) -> int:
         except FileNotFoundError:  # removed in the meantime, like the oldest checkpoint
             continue
     return sum(
-        each.st_size for each in stats if each.st_mtime >= since and not S_ISDIR(each.st_mode)
+        status.st_size
+        for status in stats
+        if status.st_mtime >= since and not S_ISDIR(status.st_mode)
     )
 
 

@@ -63,7 +63,7 @@ class CudaClock(HostClock):
 
 
 def cuda_in_use() -> Any:
-    """``torch.cuda`` once the script has a CUDA context; None before that or without one."""
+    """Module ``torch.cuda`` once the script has a CUDA context; None before that or without one."""
     torch = sys.modules.get("torch")
     is_in_use = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
     return torch.cuda if torch is not None and is_in_use else None

@@ -126,7 +126,7 @@ def weights_of(module: Any) -> Dict[str, Any]:
     """How many parameters a torch module has; ``trained``: of these, where others are frozen, as
     beside an adapter.
     """
-    sizes = [(each.numel(), each.requires_grad) for each in module.parameters()]
+    sizes = [(parameter.numel(), parameter.requires_grad) for parameter in module.parameters()]
     parameters = sum(size for size, _ in sizes)
     trained = sum(size for size, is_trained in sizes if is_trained)
     return {"parameters": parameters, "trained": None if trained == parameters else trained}

@@ -55,8 +55,9 @@ def classify(error: BaseException, otherwise: str = USER_CODE_ERROR) -> str:
 
 
 def describe(error: BaseException, rank: int, place: str = "") -> str:
-    """``place``: where it was raised, and which disk is full; a long message does not displace
-    it.
+    """Text about an error.
+
+    ``place`` says where it was raised, and which disk is full; a long message does not displace it.
     """
     text = " ".join(str(error).split()) or "no message"
     if classify(error) == OUT_OF_MEMORY:
@@ -80,8 +81,9 @@ def memory_limit_text() -> str:
 
 
 def place_in_script(error: BaseException) -> str:
-    """`` (train.py, line 12)``: the innermost line that is neither of a package nor of Python;
-    empty without one.
+    """Place in the script where an error was raised, as in `` (train.py, line 12)``.
+
+    It is the innermost line that is neither of a package nor of Python; empty without one.
     """
     frames = [
         (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)

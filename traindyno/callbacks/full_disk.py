@@ -33,7 +33,7 @@ def is_disk_full(error: Optional[BaseException]) -> bool:
 
 
 def full_disk_text(error: BaseException, environment: Mapping[str, str] = os.environ) -> str:
-    """``; the disk of /opt/ml/model is full, …`` about a job's ``full_folder``; empty without
+    """Text about a job's full folder, ``; the disk of /opt/ml/model is full, …``; empty without
     one.
     """
     full = full_folder(error, environment)
@@ -85,12 +85,12 @@ def size_text(count: int) -> str:
 
 def existing(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
-    return next((each for each in (folder, *folder.absolute().parents) if each.is_dir()), Path("/"))
+    return next((path for path in (folder, *folder.absolute().parents) if path.is_dir()), Path("/"))
 
 
 def _folders(error: BaseException, environment: Mapping[str, str]) -> Iterator[Path]:
-    for each in filter(_says_full, _causes(error)):
-        names = (each.filename2, each.filename) if isinstance(each, OSError) else ()
+    for cause in filter(_says_full, _causes(error)):
+        names = (cause.filename2, cause.filename) if isinstance(cause, OSError) else ()
         yield from (Path(name).parent for name in names if isinstance(name, str))
     for folder in (*filter(None, map(environment.get, FOLDER_VARIABLES)), *OTHER_FOLDERS):
         if os.access(folder, os.W_OK):  # a read-only disk has no free space either

@@ -68,7 +68,7 @@ class StepLogCallback(TrainerCallback):
         collator = getattr(trainer, "data_collator", None)
         is_named = type(collator).__name__ == "DataCollatorWithFlattening"
         joins_rows = is_named or any(
-            getattr(each, "padding_free", False) is True for each in (trainer, collator)
+            getattr(owner, "padding_free", False) is True for owner in (trainer, collator)
         )
         step_log.describe(unit_of_samples(args, joins_rows))
         step_log.share_rows(self._shared_by or processes_that_share_rows(trainer))
@@ -216,13 +216,13 @@ def processes_that_share_rows(trainer: Any) -> Optional[int]:
     Accelerate's parallelism or the mpu of DeepSpeed's engine says; None if neither says so.
     """
     parallelism = getattr(getattr(trainer, "accelerator", None), "parallelism_config", None)
-    found = getattr(parallelism, "non_data_parallel_size", 1)
+    processes = getattr(parallelism, "non_data_parallel_size", 1)
     mpu = getattr(getattr(trainer, "model_wrapped", None), "mpu", None)
-    if found == 1:
+    if processes == 1:
         for names in SIZES_OF_MPU:
             size_of = next((getattr(mpu, name) for name in names if hasattr(mpu, name)), None)
-            found *= 1 if size_of is None else size_of()
-    return found if found > 1 else None
+            processes *= 1 if size_of is None else size_of()
+    return processes if processes > 1 else None
 
 
 def samples_of_batches(trainer: Any) -> Callable[[Any], Any]:
@@ -256,7 +256,9 @@ def samples_of_batches(trainer: Any) -> Callable[[Any], Any]:
 
 def is_prompt(value: Any) -> bool:
     """Whether a part of a batch is a row as the data set has it, without a tensor."""
-    return isinstance(value, Mapping) and not any(hasattr(each, "shape") for each in value.values())
+    return isinstance(value, Mapping) and not any(
+        hasattr(tensor, "shape") for tensor in value.values()
+    )
 
 
 def unit_of_samples(args: Any, joins_rows: bool) -> Dict[str, str]:

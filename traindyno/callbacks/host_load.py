@@ -90,7 +90,9 @@ def _cpu_seconds_of_children() -> float:
     stats = [text for child in children for text in _readable("/proc/{}/stat".format(child))]
     fields = [text.rpartition(")")[2].split() for text in stats]
     return (
-        sum(int(found[field]) for found in fields for field in PROCESS_TIME_FIELDS)
+        sum(
+            int(process_fields[field]) for process_fields in fields for field in PROCESS_TIME_FIELDS
+        )
         / TICKS_PER_SECOND
     )
 

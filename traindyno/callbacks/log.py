@@ -200,9 +200,9 @@ class StepLogger:
             return
         self._batches_noted += 1
         is_alone = self._is_independent or process.this_process().world_size == 1
-        found = None if is_alone or self._shared_by is not None else checksum(batch)
-        if found is not None:
-            self._checksums.append(found)
+        digest = None if is_alone or self._shared_by is not None else checksum(batch)
+        if digest is not None:
+            self._checksums.append(digest)
             self._row_values.append(values_per_row(batch))
         if len(self._checksums) == CHECKED_BATCHES:
             at = now()
@@ -306,11 +306,21 @@ class StepLogger:
         formula: Optional[str] = None,
         trained: Optional[int] = None,
     ) -> None:
-        """``trained``: how many parameters are trained, where the others are frozen."""
+        """Log the size of the model.
+
+        Args:
+            parameters: Number of parameters.
+            flops_per_token: Operations for one token, forward and backward.
+            formula: How they were counted.
+            trained: Number of parameters that are trained, where the others are frozen.
+        """
         self._write(model_line, parameters, flops_per_token, formula, trained)
 
     def evaluation(self, metrics: Dict[str, float]) -> None:
-        """``metrics`` are numbers by name. A loss that is not finite marks the run as diverged."""
+        """Log an evaluation: numbers by name.
+
+        A loss that is not finite marks the run as diverged.
+        """
         numbers = {name: float(value) for name, value in metrics.items()}
         self._write(evaluation_line, self.steps, numbers)
         for name, value in numbers.items():
@@ -324,7 +334,10 @@ class StepLogger:
         self.flush()
 
     def begin_step(self, place: str = "a callback") -> None:
-        """``place`` is the script's line; the message about steps that overlap names it."""
+        """Begin a step.
+
+        ``place`` is the script's line; the message about steps that overlap names it.
+        """
         if not self.is_enabled:
             return
         if self._recorder is None:

@@ -70,8 +70,8 @@ class BetweenSteps:
 
     def count(self) -> None:
         """The steps of optimizers since the last logged step or phase were none of a phase."""
-        for each, count in self._since_last.items():
-            self._outside[each] = self._outside.get(each, 0) + count
+        for name, count in self._since_last.items():
+            self._outside[name] = self._outside.get(name, 0) + count
         self._since_last.clear()
 
     def forget(self) -> None:
@@ -99,7 +99,7 @@ class BetweenSteps:
     def _unlogged(self) -> int:
         """0 if they are too few to matter."""
         if self._inside:
-            most = max((self._outside.get(each, 0) for each in self._inside), default=0)
+            most = max((self._outside.get(name, 0) for name in self._inside), default=0)
         else:
             most = max(self._outside.values(), default=0) - self._gaps
         return most if most > max(1.0, MOST_UNLOGGED_SHARE * self._gaps) else 0

@@ -84,10 +84,11 @@ class StopSignal:
 
 
 class JobAttempt(NamedTuple):
-    """``number`` is new for each start of a parent, and the same on all hosts.
+    """One start of a job.
 
-    ``own_folder``: temporary files and caches of the run in progress. Its path stays, because
-    processes that fork read it once.
+    ``number`` is new for each start of a parent, and the same on all hosts. ``own_folder`` has the
+    temporary files and caches of the run in progress. Its path stays, because processes that fork
+    read it once.
     """
 
     number: str

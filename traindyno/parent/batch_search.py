@@ -40,10 +40,11 @@ Finding = Dict[str, Any]
 
 
 class Searched(NamedTuple):
-    """``run`` has its batch.
+    """Result of a batch search.
 
-    ``finding``: what the probes found; None where no batch is searched. ``answers``: how many
-    probes of this attempt told whether their batch fits. ``has_probed``: whether one began.
+    ``run`` has its batch. ``finding`` is what the probes showed; None where no batch is searched.
+    ``answers`` counts the probes of this attempt that told whether their batch fits. ``has_probed``
+    says whether one began.
     """
 
     run: RunOrder
@@ -79,8 +80,8 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
         if probe is None:
             break
         probes.append(probe)
-    found = chosen(probes, order.choice) or at
-    own = {"batch": found, "probes": [asdict(probe) for probe in probes]}
+    chosen_batch = chosen(probes, order.choice) or at
+    own = {"batch": chosen_batch, "probes": [asdict(probe) for probe in probes]}
     finding = json.loads(peers.first_says("{}/batch".format(run.run_id), lambda: json.dumps(own)))
     say("{}: batch {batch} of {} probes".format(run.run_id, len(finding["probes"]), **finding))
     return Searched(with_batch(run, finding["batch"]), finding, answers, has_probed)
@@ -108,17 +109,17 @@ def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) ->
     """None if it does not tell whether the batch fits."""
     attempt.journal.write(PROBE_BEGAN, run_id=run.run_id, batch=batch)
     probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))
-    found = throw_away(probed, attempt, PROBE_STEPS)
-    told = _agreed_end(probed, attempt, found)
-    own_retries = 0 if found is None else found.logs.allocator_retries
+    trial = throw_away(probed, attempt, PROBE_STEPS)
+    told = _agreed_end(probed, attempt, trial)
+    own_retries = 0 if trial is None else trial.logs.allocator_retries
     retries = int(
         attempt.peers.first_says("{}/retries".format(probed.run_id), lambda: str(own_retries))
     )
     fits = has_room(told == FITS, retries)
-    rate = _samples_per_second(found.logs) if found is not None and fits else None
-    peak = None if found is None else found.logs.peak_bytes
+    rate = _samples_per_second(trial.logs) if trial is not None and fits else None
+    peak = None if trial is None else trial.logs.peak_bytes
     probe = None if told == UNKNOWN else Probe(batch, fits, peak, rate, retries)
-    seconds = found.seconds if found else 0.0
+    seconds = trial.seconds if trial else 0.0
     about = {} if probe is None else asdict(probe)
     attempt.journal.write(
         PROBED,
@@ -129,25 +130,25 @@ def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) ->
     return probe
 
 
-def _agreed_end(run: RunOrder, attempt: JobAttempt, found: Optional[ThrownAway]) -> str:
+def _agreed_end(run: RunOrder, attempt: JobAttempt, trial: Optional[ThrownAway]) -> str:
     """A host on which the memory was too small says so: the others see only that a process
     elsewhere ended. Without one, the first host decides.
     """
     peers = attempt.peers
     key = "{}/too-large".format(run.run_id)
-    if found is not None and _is_too_large(found.ended):
+    if trial is not None and _is_too_large(trial.ended):
         peers.say(key, TOO_LARGE)
     peers.barrier("{}/over-or-too-large".format(run.run_id))
     if peers.heard(key) is not None:
         return TOO_LARGE
     has_worked = False
-    if found is not None:
-        verdict = found.ended.verdict
+    if trial is not None:
+        verdict = trial.ended.verdict
         is_done = verdict.reason == THROWN_AWAY or (
             verdict.reason == EXITED and not verdict.has_failed
         )
         # Steps are its proof: a script that logs none is thrown away by the clock.
-        has_worked = is_done and found.logs.step_count > 0
+        has_worked = is_done and trial.logs.step_count > 0
     return peers.first_says("{}/told".format(run.run_id), lambda: FITS if has_worked else UNKNOWN)
 
 

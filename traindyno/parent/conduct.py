@@ -58,8 +58,10 @@ SKIP = "skip"
 
 
 class Completed(NamedTuple):
-    """``quiet_seconds``: for how long it logged no step at most; unknown of a run of an earlier
-    attempt.
+    """A completed run.
+
+    ``quiet_seconds`` is the longest time for which it logged no step; unknown for a run of an
+    earlier attempt.
     """
 
     run: RunOrder
@@ -171,9 +173,9 @@ class Race:
     ) -> Optional[EndVerdict]:
         assert self._samples is not None
         paces = {
-            each.run.run_id: pace
-            for each in self._completed
-            if (pace := _pace(each, steps)) is not None
+            completed.run.run_id: pace
+            for completed in self._completed
+            if (pace := _pace(completed, steps)) is not None
         }
         by = fastest_of(paces, self._samples)
         best = pace_of(steps.seconds, steps.samples) if by is None else paces[by]

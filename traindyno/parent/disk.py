@@ -53,5 +53,5 @@ def remove(path: Path) -> None:
 
 
 def files_below(folder: Path) -> List[Path]:
-    found = (Path(place, name) for place, _, names in os.walk(str(folder)) for name in names)
-    return sorted(path for path in found if path.is_file())
+    paths = (Path(place, name) for place, _, names in os.walk(str(folder)) for name in names)
+    return sorted(path for path in paths if path.is_file())

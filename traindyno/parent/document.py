@@ -34,9 +34,10 @@ class BatchOrder(NamedTuple):
 
 
 class RunOrder(NamedTuple):
-    """``channels``: the run's channel → the job's channel that has its files.
+    """What the job document says about one run.
 
-    ``batch``: None unless it is searched.
+    ``channels`` has for each channel of the run the job's channel that has its files. ``batch`` is
+    None unless it is searched.
     """
 
     run_id: str
@@ -50,16 +51,20 @@ class RunOrder(NamedTuple):
 
 
 class JobOrder(NamedTuple):
-    """``grace_seconds``: from SIGTERM to SIGKILL.
+    """What the job document says about the job.
 
-    ``lease_seconds``: a host that is silent for so long is lost: it is while a full disk cache is
-    written, or a large cache of the run removed. ``device_seconds``: for so long a run waits for
-    the memory of the devices. ``inherited``: variables of the job that are the runs' own too.
-    ``race_samples``: a run that would need much longer for so many samples than an earlier one is
-    ended; None: every run goes on to its end. ``again``: further runs of the contenders among them,
-    by the ids of their cells' first runs. ``warm_up_steps``: of a throw-away run before the first
-    one. ``cut_off``: earlier jobs that the service or the lab ended: they did not die of their run
-    in progress.
+    Attributes:
+        grace_seconds: Time from SIGTERM to SIGKILL.
+        lease_seconds: A host that is silent for so long is lost. A host is silent while a full disk
+            cache is written, or a large cache of the run removed.
+        device_seconds: Longest time for which a run waits for the memory of the devices.
+        inherited: Variables of the job that are the runs' own too.
+        race_samples: A run that would need much longer for so many samples than an earlier one is
+            ended. None: every run goes on to its end.
+        again: Further runs of the contenders, by the ids of the first runs of their cells.
+        warm_up_steps: Steps of a throw-away run before the first run.
+        cut_off: Earlier jobs that the service or the lab ended. They did not die of their run in
+            progress.
     """
 
     job_id: str

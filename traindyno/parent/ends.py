@@ -15,12 +15,11 @@ BLOCK_BYTES = 2**20
 
 
 class EndVerdict(NamedTuple):
-    """``left``: the run has no end, for this reason, and goes into the next attempt.
+    """How a run ended.
 
-    Otherwise ``reason`` is its end.
-
-    ``host`` is the one whose process gave the exit code. ``bound`` is that of a run that was
-    outpaced.
+    ``left`` says that the run has no end, for this reason, and goes into the next attempt.
+    Otherwise ``reason`` is its end. ``host`` is the host whose process gave the exit code.
+    ``bound`` is the bound of a run that was outpaced.
     """
 
     reason: Optional[str] = None
@@ -105,16 +104,16 @@ def whole_ends(folder: Path, run_id: str) -> Iterator[Dict[str, Any]]:
     """
     for attempt in sorted((folder / run_id / ENDED).glob("*")):
         ends = [_read(path) for path in sorted(attempt.glob("*.json"))]
-        found = {
+        ends_by_host = {
             str(end["host"]): end for end in ends if end is not None and end.get("run_id") == run_id
         }
-        hosts = {str(host) for end in found.values() for host in end["hosts"]}
+        hosts = {str(host) for end in ends_by_host.values() for host in end["hosts"]}
         if (
-            found
-            and hosts == set(found)
-            and all(_has_its_files(folder, end) for end in found.values())
+            ends_by_host
+            and hosts == set(ends_by_host)
+            and all(_has_its_files(folder, end) for end in ends_by_host.values())
         ):
-            yield found[min(found)]
+            yield ends_by_host[min(ends_by_host)]
 
 
 def described(path: Path) -> Dict[str, Any]:

@@ -28,7 +28,10 @@ Key = Tuple[Tuple[str, str], ...]
 
 
 def order_of(start: Start) -> Dict[str, object]:
-    """``ranks``: the variables of each; none for a run of one process that has no launcher."""
+    """Order for a process that forks.
+
+    ``ranks`` has the variables of each rank; none for a run of one process that has no launcher.
+    """
     setting = start.setting
     return {
         "program": setting.program,

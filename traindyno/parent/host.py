@@ -22,9 +22,10 @@ SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 
 class Host(NamedTuple):
-    """``folder`` is the one that SageMaker copies to S3 while the job runs.
+    """This host of the job.
 
-    ``environment`` is the parent's own. ``aside``: where a run without a result writes instead.
+    ``folder`` is the folder that SageMaker copies to S3 while the job runs. ``environment`` is the
+    parent's own. A run without a result writes to ``aside`` instead.
     """
 
     name: str
@@ -95,8 +96,9 @@ class Host(NamedTuple):
         return self.output(LOGS) / "{}.{}.log".format(run_id, self.name)
 
     def localised(self, value: Any) -> Any:
-        """``value`` with this host's paths instead of container paths, in lists and mappings
-        too.
+        """The value with this host's paths instead of container paths.
+
+        Paths in lists and mappings are replaced too.
         """
         root = self.environment.get(OPT_ML_VARIABLE)
         if not root:

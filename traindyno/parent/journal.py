@@ -77,11 +77,11 @@ def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe
     A batch with which as many jobs died as end a run does not fit: the host's own memory may have
     been too small.
     """
-    found: Dict[int, Probe] = {}
+    probes: Dict[int, Probe] = {}
     deaths: Counts[int] = Counter()
     for path in sorted(host.journal.parent.parent.glob("*/{}.jsonl".format(host.name))):
         lines = _lines(path)
-        found.update(
+        probes.update(
             (probe.batch, probe) for line in lines if (probe := _probe_of(line, run_id)) is not None
         )
         died = (
@@ -90,8 +90,8 @@ def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe
         if died is not None:
             deaths[died] += 1
     for batch in sorted(batch for batch, count in deaths.items() if count >= MOST_DEATHS):
-        found.setdefault(batch, Probe(batch, fits=False))
-    return list(found.values())
+        probes.setdefault(batch, Probe(batch, fits=False))
+    return list(probes.values())
 
 
 def _probe_of(line: Dict[str, Any], run_id: str) -> Optional[Probe]:

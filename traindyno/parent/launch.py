@@ -26,7 +26,10 @@ class Meeting(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """``output``: a descriptor to which the processes write."""
+    """Setting in which processes start.
+
+    ``output`` is a descriptor to which the processes write.
+    """
 
     run: RunOrder
     program: str
@@ -35,7 +38,9 @@ class Setting(NamedTuple):
 
 
 class Start(NamedTuple):
-    """``is_forked``: on all hosts, because forked ranks and those of torchrun do not find each
+    """Start of a run's processes.
+
+    ``is_forked`` holds on all hosts, because forked ranks and ranks of torchrun do not find each
     other.
     """
 

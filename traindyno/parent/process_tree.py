@@ -34,20 +34,20 @@ def descendants(kept: FrozenSet[int] = NOBODY) -> Set[int]:
     children: Dict[int, List[Tuple[int, str]]] = {}
     for process_id, parent, state in _process_table():
         children.setdefault(parent, []).append((process_id, state))
-    found = set()
+    process_ids = set()
     waiting = [os.getpid()]
     while waiting:
         for process_id, state in children.get(waiting.pop(), ()):
             waiting.append(process_id)
             if state != "Z" and process_id not in kept:
-                found.add(process_id)
-    return found
+                process_ids.add(process_id)
+    return process_ids
 
 
 def children(process_id: int) -> Set[int]:
     """Without zombies."""
     return {
-        each for each, parent, state in _process_table() if parent == process_id and state != "Z"
+        child for child, parent, state in _process_table() if parent == process_id and state != "Z"
     }
 
 

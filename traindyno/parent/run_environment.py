@@ -64,9 +64,9 @@ CACHES = {
 
 
 def run_environment(run: RunOrder, job: JobOrder, host: Host, own_folder: Path) -> Dict[str, str]:
-    """``own_folder`` is removed after the run: its temporary files and its caches.
+    """Environment variables of a run. The run's own variables win.
 
-    The run's own variables win.
+    ``own_folder`` has temporary files and caches of the run, and is removed after it.
     """
     environment = {
         name: value

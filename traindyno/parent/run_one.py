@@ -38,9 +38,9 @@ def made_ready(run: RunOrder, attempt: JobAttempt, output: RunOutput) -> str:
     peers = attempt.peers
     can_fork = make_ready(run, attempt, output)
     is_busy = is_device_busy(attempt)
-    found = {STOPPED: attempt.stop.is_made, DEVICE_BUSY: is_busy, FRESH: not can_fork}
-    keys = {word: "{}/{}".format(run.run_id, word) for word in found}
-    for word in (word for word, holds in found.items() if holds):
+    states = {STOPPED: attempt.stop.is_made, DEVICE_BUSY: is_busy, FRESH: not can_fork}
+    keys = {word: "{}/{}".format(run.run_id, word) for word in states}
+    for word in (word for word, holds in states.items() if holds):
         peers.say(keys[word], word)
     peers.barrier("{}/ready".format(run.run_id))
     return next((word for word, key in keys.items() if peers.heard(key) is not None), FORK)
@@ -87,12 +87,11 @@ class Ended(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """``began``: on the monotonic clock.
+    """Turn of a run within its job.
 
-    ``place``: among the runs that began since the parent started, from 1. ``was_probed``: its
-    probes took some of the job's time.
-
-    ``judge`` says whether the run, while it goes on, is to be ended.
+    ``began`` is on the monotonic clock. ``place`` counts from 1 among the runs that began since the
+    parent started. ``was_probed`` says that its probes took some of the job's time. ``judge`` says
+    whether the run, while it goes on, is to be ended.
     """
 
     began: float
@@ -198,7 +197,7 @@ def _own_verdict(
         own = keys[attempt.host.rank]
         if attempt.peers.heard(own) is None:
             attempt.peers.say(own, "0")
-        if all(attempt.peers.heard(each) is not None for each in keys):
+        if all(attempt.peers.heard(key) is not None for key in keys):
             return COMPLETED
     if status in ENDED_BY_STOP:
         time.sleep(SETTLE_SECONDS)

@@ -101,18 +101,19 @@ class GrowingLog:
 
     @property
     def allocator_retries(self) -> int:
-        found = (
+        counts = (
             phase.facts.get(RETRIES)
             for phase in self.lines.phases
             if phase.name == ALLOCATOR_RETRIES
         )
-        return max((each for each in found if isinstance(each, int)), default=0)
+        return max((retries for retries in counts if isinstance(retries, int)), default=0)
 
 
 class RunLogs:
-    """``hosts``: each has as many processes of the run as this one.
+    """Step logs of a run on this host.
 
-    ``earlier``: files of an earlier start of it.
+    Each of the ``hosts`` has as many processes of the run as this one. ``earlier`` are files of an
+    earlier start of the run.
     """
 
     def __init__(self, folder: Path, hosts: int, earlier: FrozenSet[Path] = frozenset()) -> None:

@@ -22,7 +22,10 @@ NO_RUN = "-"
 
 
 class ThrownAway(NamedTuple):
-    """``logs`` have the steps of this host's processes."""
+    """A run whose result is thrown away.
+
+    ``logs`` have the steps of this host's processes.
+    """
 
     ended: Ended
     logs: RunLogs
@@ -82,7 +85,7 @@ def warm_up(attempt: JobAttempt, ended: Container[str]) -> None:
     if run is None:
         return
     attempt.journal.write(WARM_UP_BEGAN)
-    found = throw_away(run, attempt, attempt.job.warm_up_steps)
+    trial = throw_away(run, attempt, attempt.job.warm_up_steps)
     attempt.journal.write(
-        WARMED_UP, own_milliseconds=round((found.seconds if found else 0.0) * 1e3)
+        WARMED_UP, own_milliseconds=round((trial.seconds if trial else 0.0) * 1e3)
     )
