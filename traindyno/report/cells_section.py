@@ -44,11 +44,11 @@ CAPTION = (
 
 def draw_batches(report: Report) -> Markup | None:
     """None where no cell searched its batch."""
-    found = [result for result in report.results if result.batch_finding]
+    with_batches = [result for result in report.results if result.batch_finding]
     # One of each cell: that whose batch was measured. A trial that was lost after its probes leaves
     # another search.
-    by_cell = {result.run.cell.cell_id: result for result in sorted(found, key=_is_measured)}
-    searched = [result for result in found if by_cell[result.run.cell.cell_id] is result]
+    by_cell = {result.run.cell.cell_id: result for result in sorted(with_batches, key=_is_measured)}
+    searched = [result for result in with_batches if by_cell[result.run.cell.cell_id] is result]
     if not searched:
         return None
     rows = [row for result in searched for row in _rows(result)]
@@ -93,7 +93,7 @@ def _rows(result: RunResult) -> list[list[str | None]]:
             None if probe.samples_per_second is None else number_text(probe.samples_per_second),
             bytes_text(probe.peak_bytes),
         ]
-        for probe in sorted(finding.probes, key=lambda each: each.batch)
+        for probe in sorted(finding.probes, key=lambda probe: probe.batch)
     ]
 
 
@@ -102,17 +102,20 @@ def draw_cells(verdict: Verdict) -> Markup:
     table.
     """
     rows = verdict.ranked_rows
-    shown = [each for each in CELL_FIGURES if each.is_known_of(rows)]
-    hidden = [each.heading for each in CELL_FIGURES if each not in shown and not each.is_optional]
+    shown = [figure for figure in CELL_FIGURES if figure.is_known_of(rows)]
+    hidden = [
+        figure.heading for figure in CELL_FIGURES if figure not in shown and not figure.is_optional
+    ]
     columns = [
-        Column(heading=each.heading, is_number=True, explanation=each.explanation) for each in shown
+        Column(heading=figure.heading, is_number=True, explanation=figure.explanation)
+        for figure in shown
     ]
     return element(
         "section",
         element("h2", "Cells"),
         draw_table(
             [Column(heading="Cell"), *columns],
-            [[row.label, *(_draw(each, row) for each in shown)] for row in rows],
+            [[row.label, *(_draw(figure, row) for figure in shown)] for row in rows],
             caption=CAPTION,
             emphasized=[
                 index for index, row in enumerate(rows) if row.cell_id == verdict.recommended
@@ -144,13 +147,14 @@ def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
         element(
             "li",
             (
-                f"{row.label or row.instance}: {found.unsteady_trials} of {row.trials} trials. "
+                f"{row.label or row.instance}: {steadiness.unsteady_trials} of {row.trials} "
+                f"trials. "
                 f"{reason}."
             ),
         )
         for row in rows
-        for found in (row.steadiness,)
-        for reason in merge_reasons(found.unsteady_reasons)
+        for steadiness in (row.steadiness,)
+        for reason in merge_reasons(steadiness.unsteady_reasons)
     ]
     if not items:
         return None

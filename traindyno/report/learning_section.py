@@ -66,20 +66,20 @@ def draw_learning_section(report: Report) -> Markup | None:
 
 def _parities(verdict: Verdict) -> Markup | None:
     """Comparisons that do not agree are first."""
-    found = sorted(
+    parities = sorted(
         verdict.likeness.parities, key=lambda parity: parity.finding is ParityFinding.AGREES
     )
-    if not found:
+    if not parities:
         return None
-    agreeing = sum(parity.finding is ParityFinding.AGREES for parity in found)
+    agreeing = sum(parity.finding is ParityFinding.AGREES for parity in parities)
     return element(
         "details",
         element(
             "summary",
-            f"Cells that should learn alike: {agreeing} of {len(found)} comparisons agree",
+            f"Cells that should learn alike: {agreeing} of {len(parities)} comparisons agree",
         ),
-        element("ul", *(element("li", describe_parity(verdict, parity)) for parity in found)),
-        open="" if agreeing < len(found) else None,
+        element("ul", *(element("li", describe_parity(verdict, parity)) for parity in parities)),
+        open="" if agreeing < len(parities) else None,
     )
 
 
@@ -126,8 +126,8 @@ def _curves(report: Report, curve: Callable[[RunResult], Curve]) -> list[CellCur
     """
     by_cell: dict[str, list[Curve]] = {}
     for result in report.results:
-        if not result.is_simulated and (found := curve(result)):
-            by_cell.setdefault(result.run.cell.cell_id, []).append(found)
+        if not result.is_simulated and (points := curve(result)):
+            by_cell.setdefault(result.run.cell.cell_id, []).append(points)
     rows = [row for row in report.verdict.ranked_rows if row.cell_id in by_cell]
     return [
         (row.cell_id, row.label, by_cell[row.cell_id][:MOST_TRIALS]) for row in rows[:MOST_CELLS]

@@ -32,8 +32,10 @@ class Markup(str):
 
 
 def element(name: str, /, *children: str | int | None, **attributes: str | float | None) -> Markup:
-    """``class_`` and ``for_`` lose their underscore, others inside a name become hyphens; None is
-    left out.
+    """An element of the page.
+
+    In names of attributes, ``class_`` and ``for_`` lose their underscore, others inside a name
+    become hyphens. An attribute of None is left out.
     """
     opening = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(visible(str(value)))}"'

@@ -131,9 +131,9 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
     yield "Written", datetime.fromtimestamp(report.created_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     yield from report.facts.items()
     prices = set()
-    for each in report.results:
-        price = each.price
-        instance = each.run.cell.settings.instance
+    for result in report.results:
+        price = result.price
+        instance = result.run.cell.settings.instance
         known = ", ".join(filter(None, (price.purchase, price.region, price.date, price.source)))
         prices.add(
             f"{instance}: {usd_text(price.usd_per_instance_hour)} per "
@@ -142,7 +142,9 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
     for line in sorted(prices):
         yield "Price", line
     for model in {
-        each.measured.model for each in report.results if each.measured and each.measured.model
+        result.measured.model
+        for result in report.results
+        if result.measured and result.measured.model
     }:
         per_token = UNKNOWN if model.flops_per_token is None else f"{model.flops_per_token:.4g}"
         formula = f" ({model.formula})" if model.formula else ""
@@ -155,9 +157,9 @@ def _report_rows(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _cell_rows(report: Report, cell: Cell) -> Iterator[list[str | None]]:
-    results = [each for each in report.results if each.run.cell.cell_id == cell.cell_id]
+    results = [result for result in report.results if result.run.cell.cell_id == cell.cell_id]
     facts: dict[str, set[str]] = {}
-    for environment in (each.environment for each in results if each.environment):
+    for environment in (result.environment for result in results if result.environment):
         own = {
             "processes": environment.world_size,
             "hosts": ", ".join(environment.hosts),
@@ -167,7 +169,7 @@ def _cell_rows(report: Report, cell: Cell) -> Iterator[list[str | None]]:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             facts.setdefault(name, set()).add(text)
     images = {
-        attempt.image_uri for each in results for attempt in each.attempts if attempt.image_uri
+        attempt.image_uri for result in results for attempt in result.attempts if attempt.image_uri
     }
     for name, values in {**facts, **({"image": images} if images else {})}.items():
         yield [cell.label, name, "; ".join(sorted(values))]

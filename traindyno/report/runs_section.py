@@ -37,25 +37,31 @@ TONES = {Outcome.COMPLETED: "good", Outcome.OUTPACED: ""}
 
 def draw_runs(report: Report) -> Markup:
     alike: dict[tuple[object, ...], list[RunResult]] = {}
-    for each in report.results:
-        if each.outcome not in TONES:
-            key = (each.run.cell.cell_id, each.outcome, each.message, each.log_tail)
-            alike.setdefault(key, []).append(each)
+    for result in report.results:
+        if result.outcome not in TONES:
+            key = (result.run.cell.cell_id, result.outcome, result.message, result.log_tail)
+            alike.setdefault(key, []).append(result)
     return element(
         "section",
         element("h2", "Runs"),
         draw_table(
-            COLUMNS, [_row(each) for each in report.results], caption="One run of one cell each."
+            COLUMNS,
+            [_row(result) for result in report.results],
+            caption="One run of one cell each.",
         ),
         *(_failure(trials) for trials in alike.values()),
-        _problems([each for each in report.results if each.outcome is Outcome.COMPLETED]),
+        _problems([result for result in report.results if result.outcome is Outcome.COMPLETED]),
         _batch_hint(report),
         id="runs",
     )
 
 
 def _batch_hint(report: Report) -> Markup | None:
-    saved = [each for each in report.results if each.outcome is Outcome.COMPLETED and each.attempts]
+    saved = [
+        result
+        for result in report.results
+        if result.outcome is Outcome.COMPLETED and result.attempts
+    ]
     if not saved or not report.suite.measurement.save_model:
         return None
     run = saved[-1].run
@@ -116,7 +122,7 @@ def _outcome(result: RunResult) -> str:
 
 def _failure(alike: Sequence[RunResult]) -> Markup:
     first = alike[0]
-    names = ", ".join(each.run.name for each in alike)
+    names = ", ".join(result.run.name for result in alike)
     return element(
         "article",
         element("h3", f"{first.run.cell.label}, {names}: {_outcome(first)}"),
@@ -128,9 +134,9 @@ def _failure(alike: Sequence[RunResult]) -> Markup:
 
 def _problems(completed: Sequence[RunResult]) -> Markup | None:
     items = [
-        element("li", f"{each.run.run_id}: {text}")
-        for each in completed
-        for text in dict.fromkeys(filter(None, (each.message, *each.step_log_problems)))
+        element("li", f"{result.run.run_id}: {text}")
+        for result in completed
+        for text in dict.fromkeys(filter(None, (result.message, *result.step_log_problems)))
     ]
     if not items:
         return None

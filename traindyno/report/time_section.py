@@ -54,8 +54,8 @@ def draw_timeline(runs: Sequence[tuple[str, MeasuredRun]], *, title: str) -> Mar
         stride = run.timeline.stride
         seconds = run.timeline.seconds
         points = [
-            (across(first_step + stride * (position + 0.5)), up(min(each, ceiling)))
-            for position, each in enumerate(seconds)
+            (across(first_step + stride * (position + 0.5)), up(min(step_seconds, ceiling)))
+            for position, step_seconds in enumerate(seconds)
         ]
         lines.append(polyline(points, class_=f"line {series_class(index)}"))
     described = "; ".join(
@@ -113,12 +113,12 @@ def _warmup(runs: Sequence[tuple[str, MeasuredRun]], across: Scale) -> list[Mark
 
 def draw_time(report: Report) -> Markup | None:
     results: dict[str, list[RunResult]] = {}
-    for each in report.results:
-        results.setdefault(each.run.cell.cell_id, []).append(each)
+    for result in report.results:
+        results.setdefault(result.run.cell.cell_id, []).append(result)
     by_cell = [(row.label, results.get(row.cell_id, [])) for row in report.verdict.ranked_rows]
     known = []
     for label, own in by_cell:  # the mean of the runs that have phases, in the order of a run
-        accounts = [each.phases_seconds for each in own if each.phases_seconds]
+        accounts = [result.phases_seconds for result in own if result.phases_seconds]
         names = sorted(
             {name for account in accounts for name in account},
             key=lambda name: (phase_order(name), name),
@@ -128,7 +128,7 @@ def draw_time(report: Report) -> Markup | None:
     timed = [
         (
             label,
-            [each for each in results if each.measured and each.measured.timeline.seconds][
+            [result for result in results if result.measured and result.measured.timeline.seconds][
                 :MOST_TRIALS
             ],
         )
@@ -146,7 +146,7 @@ def draw_time(report: Report) -> Markup | None:
         phases = draw_figure(title, draw_phases(known, title=title), data=data)
     timelines = []
     for label, own in drawn:
-        runs = [(each.run.name, each.measured) for each in own if each.measured]
+        runs = [(result.run.name, result.measured) for result in own if result.measured]
         picture = draw_timeline(runs, title=f"Step times of {label}")
         timelines.append(
             draw_figure(label, picture, note=highest_step_text([run for _, run in runs]))
@@ -167,7 +167,7 @@ def draw_time(report: Report) -> Markup | None:
             f"data.{left_out}",
             class_="hint",
         ),
-        legend([(series_class(index), each.run.name) for index, each in enumerate(longest)]),
+        legend([(series_class(index), result.run.name) for index, result in enumerate(longest)]),
         element("div", *timelines, class_="multiples"),
         id="time",
     )
@@ -176,14 +176,17 @@ def draw_time(report: Report) -> Markup | None:
 def _step_data(drawn: Sequence[CellResults]) -> PlotData:
     """A row for each point: the mean of ``steps`` steps from ``first_step`` on."""
     runs = [
-        (each, each.measured.timeline) for _, results in drawn for each in results if each.measured
+        (result, result.measured.timeline)
+        for _, results in drawn
+        for result in results
+        if result.measured
     ]
     return PlotData(
         name="step-times",
         header=("run_id", "first_step", "steps", "seconds"),
         rows=[
-            (each.run.run_id, line.first_step + index * line.stride, line.stride, seconds)
-            for each, line in runs
+            (result.run.run_id, line.first_step + index * line.stride, line.stride, seconds)
+            for result, line in runs
             for index, seconds in enumerate(line.seconds)
         ],
     )

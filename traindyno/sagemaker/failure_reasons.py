@@ -150,7 +150,10 @@ def _toolkit_text(end: RunEnd) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRule:
-    """``hint``: what the reader can do about it, where SageMaker's text does not say so."""
+    """Rule that recognises a failure by its message.
+
+    ``hint`` is what the reader can do about it, where SageMaker's text does not say so.
+    """
 
     pattern: re.Pattern[str]
     meaning: Meaning
@@ -257,8 +260,8 @@ def _describe(reason: str) -> str | None:
     """One sentence for what a process did: the user's error first, then where; None if the reason
     says no more.
     """
-    found = TOOLKIT.search(reason)
-    if found is None:
+    toolkit_end = TOOLKIT.search(reason)
+    if toolkit_end is None:
         code = EXIT_CODE.search(reason) if OF_CONTAINER.search(reason) else None
         killed_by = _signal_of(int(code["code"])) if code else None
         if code is None or killed_by is None:
@@ -267,14 +270,14 @@ def _describe(reason: str) -> str | None:
             reason[: code.start()].removeprefix("AlgorithmError:").strip(" ,").split()
         )
         return _killed(reason, killed_by, int(code["code"]), before)
-    code_number = int(found["code"])
-    message = _without_torchrun(found["message"].strip())
+    code_number = int(toolkit_end["code"])
+    message = _without_torchrun(toolkit_end["message"].strip())
     error = next((match for pattern in ERRORS if (match := pattern.search(message))), None)
     if error is not None:
         what = " ".join(error["error"].split())
         return f"{what}{_place(message)} (exit code {code_number})"
     # The process that torchrun names last is the cause; torchrun itself exits with 1.
-    signals = TORCHRUN_SIGNAL.findall(found["message"])
+    signals = TORCHRUN_SIGNAL.findall(toolkit_end["message"])
     killed_by = _signal_of(code_number) or (_signal_of(-int(signals[-1])) if signals else None)
     return None if killed_by is None else _killed(reason, killed_by, code_number, message)
 
@@ -306,8 +309,8 @@ def _place(message: str) -> str:
     """The innermost line of the user's own code; of any code if the traceback's end names no
     other.
     """
-    places = [(each["file"], each["line"]) for each in PLACE.finditer(message)]
-    own = [each for each in places if not any(part in each[0] for part in NOT_OF_USER)]
+    places = [(match["file"], match["line"]) for match in PLACE.finditer(message)]
+    own = [place for place in places if not any(part in place[0] for part in NOT_OF_USER)]
     if not places:
         return ""
     file, line = (own or places)[-1]
@@ -317,4 +320,4 @@ def _place(message: str) -> str:
 def _signal_of(code: int) -> signal.Signals | None:
     """A shell reports 128 + the signal, Python its negative."""
     number = -code if code < 0 else code - 128
-    return signal.Signals(number) if number in {each.value for each in signal.Signals} else None
+    return signal.Signals(number) if number in {known.value for known in signal.Signals} else None

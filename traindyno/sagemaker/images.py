@@ -54,9 +54,9 @@ def select_image_uri(settings: Settings, workload: Workload, job_settings: JobSe
 
 
 def known_type(name: str) -> InstanceType:
-    found = find_instance_type(name)
-    assert found is not None, "a parsed suite names known instance types only"
-    return found
+    instance_type = find_instance_type(name)
+    assert instance_type is not None, "a parsed suite names known instance types only"
+    return instance_type
 
 
 def default_image(kind: str) -> str:
@@ -76,13 +76,13 @@ def is_aws_image_name(image: str) -> bool:
 def unavailable_images(suite: Suite, region: str) -> tuple[str, ...]:
     """Why AWS images that cells name are not available in the region; empty if all are."""
     names = {cell.settings.image or suite.workload.image for cell in suite.cells}
-    found = []
+    problems = []
     for name in sorted(name for name in names if name and is_aws_image_name(name)):
         try:
             stock_image_uri(name, region)
         except ImageUnavailable as error:
-            found.append(str(error))
-    return tuple(found)
+            problems.append(str(error))
+    return tuple(problems)
 
 
 def stock_image_uri(name: str, region: str) -> str:
@@ -178,9 +178,9 @@ def _image_conflicts(suite: Suite, settings: JobSettings) -> Iterator[str]:
         cell.settings for cell in suite.cells if not (cell.settings.image or suite.workload.image)
     ]
     needed = {
-        (each.instance, image_kind(each, found))
-        for each in plain
-        if (found := find_instance_type(each.instance))
+        (cell_settings.instance, image_kind(cell_settings, instance_type))
+        for cell_settings in plain
+        if (instance_type := find_instance_type(cell_settings.instance))
     }
     missing = {"gpu": f"GPUs: build it, in stack {stack}, with: {command}"}
     if not script:

@@ -118,8 +118,10 @@ def is_ending(job: Mapping[str, Any]) -> bool:
 
 
 def read_job_end(job: Mapping[str, Any], *, stopped_for: Outcome | None = None) -> JobEnd:
-    """``stopped_for``: why this lab stopped the job, if it did; without it, a person stopped the
-    job.
+    """How a training job ended.
+
+    ``stopped_for`` is the reason why this lab stopped the job, if it did; without it, a person
+    stopped the job.
     """
     if not has_ended(job):
         raise ValueError(

@@ -47,7 +47,14 @@ SET_BY_TOOLKIT = frozenset(
 def job_document(
     job: Job, suite: Suite, settings: JobSettings, *, cut_off: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """``cut_off``: earlier attempts' jobs that the service or the lab ended."""
+    """Document that a shared job's parent process reads.
+
+    Args:
+        job: Job with its runs.
+        suite: Suite of the job.
+        settings: Settings of the lab.
+        cut_off: Jobs of earlier attempts that the service or the lab ended.
+    """
     runs = staged_runs(job, suite)
     first, staged = runs[0]
     instance_type = known_type(first.cell.settings.instance)

@@ -51,8 +51,8 @@ def attempt_number(job_name: str) -> int | None:
     """The number with which the name of each of the lab's jobs ends; None for a name of another
     form.
     """
-    found = ATTEMPT_PART.search(job_name)
-    return int(found["number"]) if found else None
+    match = ATTEMPT_PART.search(job_name)
+    return int(match["number"]) if match else None
 
 
 def job_name_of(request: Mapping[str, Any]) -> str:

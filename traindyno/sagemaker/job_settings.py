@@ -33,11 +33,11 @@ class LabJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSettings:
-    """``images``: the addresses of the lab's own, by kind of image; another kind has AWS's stock
-    image.
+    """Settings of a lab that its training jobs need.
 
-    ``seconds_between_starts`` keeps the lab below the account's limit on CreateTrainingJob; 0 is no
-    limit.
+    ``images`` are the addresses of the lab's own images, by kind; another kind has AWS's stock
+    image. ``seconds_between_starts`` keeps the lab below the account's limit on CreateTrainingJob;
+    0 is no limit.
     """
 
     region: str

@@ -143,9 +143,9 @@ def find_source(suite: Suite, settings: JobSettings) -> str:
     """The S3 URI of the tarball with the job's code; raises SourceMissing."""
     source = suite.workload.source if suite.workload.task is Task.SCRIPT else settings.source_s3_uri
     if not is_s3_uri(source):
-        found = source or "nothing"
+        code = source or "nothing"
         raise SourceMissing(
-            f"suite {suite.name}: its code is {found}, expected s3://…/sourcedir.tar.gz"
+            f"suite {suite.name}: its code is {code}, expected s3://…/sourcedir.tar.gz"
         )
     return source
 
@@ -156,7 +156,9 @@ def select_launcher(
     image_uri: str,
     hyperparameters: Mapping[str, Any],
 ) -> Launcher:
-    """``pytorchddp`` for GPU images older than torchrun's support; SMP if the script has
+    """Launcher of a script's processes.
+
+    It is ``pytorchddp`` for GPU images older than torchrun's support, and SMP if the script has
     ``mp_parameters``.
     """
     if MODEL_PARALLEL_PARAMETERS in hyperparameters:

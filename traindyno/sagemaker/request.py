@@ -248,7 +248,10 @@ def run_environment(
     step_log: str = CONTAINER_DIRECTORY,
     checkpoints: str = CONTAINER_CHECKPOINTS,
 ) -> dict[str, str]:
-    """``step_log`` and ``checkpoints`` are folders of the container."""
+    """Environment variables of a run.
+
+    ``step_log`` and ``checkpoints`` are folders of the container.
+    """
     instance_type = known_type(run.cell.settings.instance)
     environment = {**container_environment(run.run_id), DIRECTORY_VARIABLE: step_log}
     if suite.keeps_checkpoints:

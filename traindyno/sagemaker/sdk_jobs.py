@@ -26,7 +26,7 @@ def build_estimator(request: Mapping[str, Any], *, session: Any = None) -> Any:
         ) from error
 
     class ReadyEstimator(Estimator):  # type: ignore[misc]
-        """``fit()`` without inputs takes those of the cell."""
+        """Estimator of a cell. ``fit()`` without inputs takes the cell's own."""
 
         channels: Mapping[str, Any]
 
@@ -136,14 +136,19 @@ def build_model_trainer(request: Mapping[str, Any], *, session: Any = None) -> A
             s3_output_path=output["S3OutputPath"], kms_key_id=output.get("KmsKeyId")
         ),
         checkpoint_config=configs.CheckpointConfig(s3_uri=request["CheckpointConfig"]["S3Uri"]),
-        input_data_config=[_channel(shapes, each) for each in request.get("InputDataConfig", ())],
+        input_data_config=[
+            _channel(shapes, channel) for channel in request.get("InputDataConfig", ())
+        ],
         tags=[configs.Tag(key=tag["Key"], value=tag["Value"]) for tag in request["Tags"]],
         sagemaker_session=session,
     )
     metrics = algorithm.get("MetricDefinitions")
     if metrics:
         trainer = trainer.with_metric_definitions(
-            [shapes.MetricDefinition(name=each["Name"], regex=each["Regex"]) for each in metrics]
+            [
+                shapes.MetricDefinition(name=metric["Name"], regex=metric["Regex"])
+                for metric in metrics
+            ]
         )
     return trainer
 

@@ -130,7 +130,7 @@ class EndpointState:
 
 
 def container_kind(instance_type: str) -> str:
-    """``local``, ``cpu`` or ``gpu``.
+    """Kind of an endpoint's container: ``local``, ``cpu`` or ``gpu``.
 
     Raises ModelNotServable for a type that AWS's containers don't run on.
     """

@@ -36,8 +36,10 @@ def staged_runs(job: Job, suite: Suite) -> tuple[tuple[Run, Suite], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedChannels:
-    """``entries`` of InputDataConfig; ``names``: run id → the run's channel → the job's channel
-    that has its data.
+    """Channels of a shared job.
+
+    ``entries`` is the job's InputDataConfig. ``names`` has for each run id and channel of the run
+    the job's channel that has its data.
     """
 
     entries: tuple[Mapping[str, Any], ...]
@@ -45,9 +47,10 @@ class SharedChannels:
 
 
 def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
-    """``runs`` with the suites as their own jobs would have them.
+    """Channels of a job with these runs.
 
-    A channel keeps its name if no other run needs other data under it.
+    The suites are as the runs' own jobs would have them. A channel keeps its name if no other run
+    needs other data under it.
     """
     wanted = {run.run_id: run_channels(run, suite.workload) for run, suite in runs}
     taken = {DOCUMENT_CHANNEL, CODE_CHANNEL}
@@ -62,7 +65,9 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
             content = repr(sorted(entry.items()))
             if content not in job_names:
                 free = (
-                    found for number in count(2) if (found := f"{name}-{number}") not in reserved
+                    free_name
+                    for number in count(2)
+                    if (free_name := f"{name}-{number}") not in reserved
                 )
                 job_names[content] = name if name not in taken else next(free)
                 taken.add(job_names[content])

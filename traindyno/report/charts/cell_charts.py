@@ -62,10 +62,10 @@ class Zone:
 def _data(name: str, quantity: str, bars: Sequence[Bar]) -> PlotData:
     """One row for each bar: its mean and its interval."""
     ends = [
-        (each.estimate.interval.low, each.estimate.interval.high)
-        if each.estimate.interval
+        (bar.estimate.interval.low, bar.estimate.interval.high)
+        if bar.estimate.interval
         else ("", "")
-        for each in bars
+        for bar in bars
     ]
     return PlotData(
         name=name,
@@ -194,14 +194,20 @@ def _draw(
     value_text: Callable[[float], str],
     zone: Zone | None = None,
 ) -> Markup | None:
-    """``data``: the file's name and the quantity's.
+    """Bar chart of one quantity of all cells.
 
     An interval that extends far beyond every mean is clipped at the edge, without a cap.
+
+    Args:
+        data: Name of the file with the numbers, and the quantity's name.
+        of: Quantity of a row.
+        unit: Unit for the largest value.
+        value_text: Text of a value.
     """
     bars = [
-        Bar(label=row.label, estimate=found, is_best=row.cell_id == verdict.recommended)
+        Bar(label=row.label, estimate=estimate, is_best=row.cell_id == verdict.recommended)
         for row in verdict.ranked_rows
-        if (found := of(row))
+        if (estimate := of(row))
     ]
     if not bars:
         return None

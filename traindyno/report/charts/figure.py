@@ -19,7 +19,10 @@ class View:
 def draw_figure(
     title: str, picture: str, *, data: PlotData | None = None, note: str | None = None
 ) -> Markup:
-    """``note``: small text beside the title."""
+    """A picture with its title and its numbers.
+
+    ``note`` is small text beside the title.
+    """
     caption = element(
         "figcaption",
         title,

@@ -74,9 +74,14 @@ def draw_lines(
     unit: Unit | None = None,
     is_from_zero: bool = True,
 ) -> Markup:
-    """``unit``: of the horizontal axis, which begins at 0.
+    """Line chart.
 
-    ``is_from_zero``: so does the vertical one.
+    Args:
+        lines: Lines to draw.
+        across_name: Name of the horizontal axis.
+        title: Title of the chart.
+        unit: Unit of the horizontal axis, which begins at 0.
+        is_from_zero: The vertical axis begins at 0, too.
     """
     points = [point for line in lines for point in line.points]
     low = min(point.y for point in points)
