@@ -1,13 +1,14 @@
 """Whole runs with an adapter as the container does them, from a model to what is served."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
-from tests.training.run_documents import run_document, run_training
+from tests.training.run_documents import MODELS, run_document, run_training
 from training import inference
 
 TEMPLATE = "{% for each in messages %}{{ each.role }} {{ each.content }} {% endfor %}"
@@ -58,3 +59,27 @@ def test_training_goes_on_from_a_model_to_an_adapter_and_from_there(
     end = run_training(folders[3], document, texts)
     assert end.exit_code != 0
     assert "was trained beside a base whose files have the digest" in end.output
+
+
+def test_a_checkpoint_beside_another_base_is_refused_by_name(tmp_path: Path, texts: Path) -> None:
+    base = tmp_path / "base"
+    sizes = {**MODELS["gpt2"], "vocab_size": 400}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**sizes))
+    model.save_pretrained(base)
+    document = run_document(
+        workload={"model": {"path": str(base)}},
+        settings={"adapter": {"rank": 2}},
+        measurement={"max_steps": 4, "checkpoint_every_steps": 2},
+    )
+    environment = {"TRAINDYNO_CHECKPOINT_DIRECTORY": str(tmp_path / "checkpoints")}
+
+    def said() -> str:
+        end = run_training(tmp_path, document, texts, environment=environment)
+        assert end.exit_code == 0, end.output
+        return end.output
+
+    said()
+    assert "checkpoint refused" not in said()
+    model.transformer.h[0].mlp.c_fc.bias.data.fill_(1.0)
+    model.save_pretrained(base)
+    assert re.search("of other settings: it has base '[0-9a-f]+', where this run has", said())

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from traindyno.core.costs.quantity_text import (
+    UNKNOWN,
     bytes_text,
     number_text,
     range_text,
@@ -62,7 +63,7 @@ class CellFigure:
         """The text of a value that is neither an estimate nor outcomes."""
         if isinstance(value, Interval):
             return range_text(self.text(value.low), self.text(value.high))
-        return self.text(value)
+        return UNKNOWN if value is None else self.text(value)
 
 
 def outcomes_text(outcomes: Mapping[str, int]) -> str:

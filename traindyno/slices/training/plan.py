@@ -193,6 +193,7 @@ def training_suite(
             trials=1,
             warmup=None,
             stop_when=None,
+            confirm=None,
             max_steps=steps or MOST_STEPS,
             least_seconds=None,
             evaluate=not is_script,

@@ -167,6 +167,7 @@ def test_the_row_says_which_batch_was_found(
     )
     row, _ = judge(suite, suite.cells, [with_finding(ended, finding)]).rows
     assert FIGURE.value(row) == shown
+    assert FIGURE.plain_text(FIGURE.value(row)) == ("unknown" if shown is None else str(shown))
 
 
 @pytest.mark.parametrize(

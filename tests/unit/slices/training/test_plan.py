@@ -59,6 +59,7 @@ PROJECTED = Projected(
                 "stop_when": {"relative_half_width": 0.01},
                 "max_steps": 900,
                 "probes": True,
+                "confirm": {"minutes": 1},
             }
         ),
         script_document(),
@@ -78,6 +79,7 @@ def test_the_suite_of_a_training_is_accepted_and_has_its_cell_alone(
         assert read == made
         (only,) = read.cells
         assert only.cell_id == cell.cell_id
+        assert read.measurement.confirm is None
         assert (read.measurement.trials, read.measurement.jobs, read.purchase) == (
             1,
             Jobs.SEPARATE,
