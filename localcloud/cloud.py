@@ -1,5 +1,6 @@
-"""One local cloud: MiniStack and the local SageMaker service, started, checked and stopped
-together.
+"""One local cloud, whose processes are started, checked and stopped together.
+
+They are MiniStack and the local SageMaker service.
 """
 
 import shutil
@@ -19,7 +20,7 @@ from localcloud.environment import (
     make_access_key,
     read_access_key,
 )
-from localcloud.gate import LOOPBACK, authorization, free_port, is_taken
+from localcloud.gate import authorization
 from localcloud.home import (
     ENVIRONMENTS,
     REPO_ROOT,
@@ -29,6 +30,7 @@ from localcloud.home import (
     Ports,
     ServiceOptions,
 )
+from localcloud.ports import LOOPBACK, free_port, is_taken
 from localcloud.temporary import job_temporary_environment, make_temporary_folder
 
 MINISTACK = "ministack"
@@ -99,8 +101,10 @@ def require_format(home: Home) -> None:
 
 
 def require_ports(home: Home, *, needs_service: bool = True) -> Ports:
-    """``needs_service``: executions are listed, stopped and reported without the SageMaker
-    service.
+    """The ports of a running local cloud.
+
+    Without ``needs_service``, the earlier port of a SageMaker service that no longer runs is
+    accepted too, because executions are listed, stopped and reported without it.
     """
     require_format(home)
     ministack = daemons.running(home, MINISTACK)
@@ -267,8 +271,15 @@ def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> No
         home,
         SAGEMAKER,
         [
-            *[sys.executable, "-m", "localcloud.sagemaker_service", "--port", str(ports.sagemaker)],
-            *["--state", str(home.state("sagemaker")), "--aws-endpoint", aws["AWS_ENDPOINT_URL"]],
+            sys.executable,
+            "-m",
+            "localcloud.sagemaker_service",
+            "--port",
+            str(ports.sagemaker),
+            "--state",
+            str(home.state("sagemaker")),
+            "--aws-endpoint",
+            aws["AWS_ENDPOINT_URL"],
             *options,
         ],
         port=ports.sagemaker,

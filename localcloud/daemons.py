@@ -1,4 +1,4 @@
-"""Start, find and stop the two processes of a local cloud."""
+"""The two processes of a local cloud: how they are started, found and stopped."""
 
 import os
 import subprocess
@@ -107,11 +107,13 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
 
 
 def find_again(home: Home, name: str) -> None:
-    """Writes the document of a daemon anew, whatever it is now: without a daemon that runs, none is
-    left.
+    """Writes the document of a daemon anew, whatever it is now.
+
+    Without a daemon that runs, no document is left.
     """
     home.forget(name)
-    marked = [process for number in psutil.pids() if (process := _daemon_of(number, home, name))]
+    processes = [_daemon_of(number, home, name) for number in psutil.pids()]
+    marked = [process for process in processes if process]
     if marked:
         # Programs that it started may have its environment too, and are younger.
         oldest = min(marked, key=lambda process: process.create_time())

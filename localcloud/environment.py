@@ -1,5 +1,7 @@
-"""The environment variables with which boto3, the AWS command line and the CDK use a local cloud
-and nothing else, and the access key in them, which every request to it needs.
+"""The environment variables with which programs use a local cloud, and nothing else.
+
+boto3, the AWS command line and the CDK read them. The access key in them is needed by every
+request to the local cloud.
 """
 
 import os
@@ -10,8 +12,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from localcloud.gate import LOOPBACK
 from localcloud.home import HOME_VARIABLE, Credentials, Home, HomeUnusable, Ports
+from localcloud.ports import LOOPBACK
 
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
@@ -53,8 +55,8 @@ def local_environment(
         for name, value in base.items()
         if name not in FOREIGN and (name in settings or not name.startswith("AWS_ENDPOINT_URL"))
     }
-    own = base.get("no_proxy") or base.get("NO_PROXY") or ""
-    names = (*own.split(","), *settings["NO_PROXY"].split(","))
+    excepted = base.get("no_proxy") or base.get("NO_PROXY") or ""
+    names = (*excepted.split(","), *settings["NO_PROXY"].split(","))
     direct = ",".join(dict.fromkeys(name.strip() for name in names if name.strip()))
     return {**kept, **settings, "NO_PROXY": direct, "no_proxy": direct}
 
@@ -68,7 +70,10 @@ def make_access_key(home: Home) -> bool:
 
 
 def read_access_key(home: Home) -> str:
-    """Not from a file of another user: requests would go to the local cloud of that user."""
+    """Reads the access key of the local cloud.
+
+    A file of another user is refused, because requests would go to that user's local cloud.
+    """
     access_key = _stored(home)
     path = home.document(FILE)
     if access_key and path.stat().st_uid != os.geteuid():
@@ -90,10 +95,14 @@ def _stored(home: Home) -> str | None:
 
 
 def local_client(settings: Mapping[str, str], service: str, **options: Any) -> Any:
-    """``settings``: the environment variables of the local cloud; ``options``: those of botocore's
-    ``Config``.
+    """Makes a client of a service of the local cloud.
 
-    A proxy of the user must not get the requests: they have the local cloud's access key.
+    A proxy of the user must not get the requests, because they have the local cloud's access key.
+
+    Args:
+        settings: The environment variables of the local cloud.
+        service: The service's name in boto3.
+        options: Options of botocore's ``Config``.
     """
     client: Any = boto3.client(
         service,  # type: ignore[call-overload]

@@ -1,4 +1,4 @@
-"""The folder of one local cloud: its state, logs, ports and process numbers."""
+"""The home of one local cloud, the folder of its state, logs, ports and process numbers."""
 
 import fcntl
 import json
@@ -62,8 +62,9 @@ def make_private_folder(folder: Path) -> None:
 
 
 def open_private(path: str, flags: int) -> int:
-    """An ``opener`` of ``open``: a new file is its owner's alone, and one that exists becomes
-    so.
+    """Opens a file that only its owner can read, as an ``opener`` of ``open``.
+
+    A file that exists loses the rights of others.
     """
     descriptor = os.open(path, flags, 0o600)
     if os.fstat(descriptor).st_mode & OTHERS:
@@ -150,7 +151,11 @@ class Home:
         return self.folder / f"{name}.json"
 
     def read_as(self, name: str, form: type[Form]) -> Form | None:
-        """None if there is no such document; raises HomeUnusable for one of another form."""
+        """Reads the document of this name, or returns None if there is none.
+
+        Raises:
+            HomeUnusable: The document has another form, or can't be read.
+        """
         path = self.document(name)
         try:
             return _converter().structure(json.loads(path.read_text()), form)
@@ -170,7 +175,7 @@ class Home:
             raise DocumentDamaged(path, f"{content} ({error})") from error
 
     def write(self, name: str, document: Any) -> None:
-        """``document``: one of the forms above."""
+        """Writes a document, which has one of the forms above."""
         path = self.document(name)
         draft = path.with_suffix(f".{os.getpid()}.tmp")
         with self._writing(path):

@@ -1,5 +1,6 @@
-"""What MiniStack answers otherwise than AWS, corrected, and its refusals: of a stranger, and of a
-throttled request.
+"""Corrections of MiniStack's answers, where AWS answers otherwise.
+
+MiniStack is also made to refuse strangers, and requests that AWS would throttle.
 """
 
 import json
@@ -71,7 +72,7 @@ class WaitingTasks:
     """
 
     def __init__(self, machines: Any) -> None:
-        """``machines``: MiniStack's module for Step Functions."""
+        """Keeps the functions of ``machines``, MiniStack's module for Step Functions."""
         self._machines = machines
         self._execute = machines._execute_task
         self._wait = machines._invoke_with_callback
@@ -88,7 +89,7 @@ class WaitingTasks:
         machines._send_task_failure = self.once(machines._send_task_failure)
 
     def once(self, answer: Answer) -> Answer:
-        """``answer``, or the error for a task that has its answer already."""
+        """Wraps ``answer`` so that a task that has its answer already gets AWS's error."""
 
         def answer_once(data: Data) -> Any:
             with self._answering:
@@ -118,7 +119,8 @@ class WaitingTasks:
         try:
             return self._call(function, event)
         except self._machines._ExecutionError as error:
-            if token := getattr(self._here, "token", None):
+            token = getattr(self._here, "token", None)
+            if token:
                 answer = {"taskToken": token, "error": error.error, "cause": error.cause}
                 self._machines._send_task_failure(
                     answer

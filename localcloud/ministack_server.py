@@ -5,7 +5,7 @@
   MiniStack. Here a filter before its ASGI application refuses web pages and programs without the
   access key.
 - It starts a worker for each call of a burst, each as a new interpreter. Here their number is
-  limited, and they are forked (``worker_processes.py``).
+  limited (``worker_pool.py``), and they are forked (``worker_processes.py``).
 - It gives every exception of a function the same error type, but state machines retry and catch by
   the type.
 - It takes several answers of one task.
@@ -44,7 +44,8 @@ from localcloud.ministack_answers import (
     error_answer,
     with_error_type,
 )
-from localcloud.worker_processes import ForkedWorkers, WorkerPool
+from localcloud.worker_pool import WorkerPool
+from localcloud.worker_processes import ForkedWorkers
 
 KEY_VARIABLE = "AWS_ACCESS_KEY_ID"
 # On AWS too, whoever has the URL of such an answer may send it once. Its last part is random.
@@ -55,7 +56,7 @@ TRIES = 5
 # A function's worker takes 30 MB. Most calls take a tenth of a second, so more of them would only
 # wait for a core.
 WORKERS_PER_CORE = 2
-# What changed after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a
+# A change after a save is lost if MiniStack is killed. Saving takes at most a twentieth of a
 # core.
 LEAST_PAUSE_SECONDS = 5.0
 PAUSE_FACTOR = 20

@@ -1,6 +1,7 @@
-"""By how much equal runs scatter on this machine: what `traindyno doctor --noise` and local
-executions measured, kept in the home. A job on this machine is told it, and assumes it in place of
-what is assumed of any machine.
+"""The scatter of equal runs on this machine, which the home keeps.
+
+`traindyno doctor --noise` and local executions measure it. A job on this machine is told it, and
+assumes it in place of the scatter that is assumed of any machine.
 """
 
 import subprocess
@@ -15,7 +16,7 @@ from localcloud.home import REPO_ROOT, Home
 from traindyno.figures.in_job.run_scatter import ACCELERATORS, KNOWN_DEGREES
 
 DOCUMENT = "run_repeats"
-#: Of ``doctor``: half a minute in all.
+#: Runs of ``doctor``, which take half a minute together.
 RUNS = 5
 RUN_SECONDS = 3.0
 DOCTOR = "doctor"
@@ -41,8 +42,9 @@ print((counted[-1] - counted[0]) / (len(counted) - 1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRepeats:
-    """By execution, or ``DOCTOR``: the times, or rates, of each group of equal runs. The latest one
-    is the last.
+    """The times, or rates, of each group of equal runs, by their execution or ``DOCTOR``.
+
+    The latest execution is the last.
     """
 
     measured: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)

@@ -25,8 +25,9 @@ def make_temporary_folder(home: Home, *leads: str) -> Path:
 
 
 def job_temporary_environment(home: Home) -> dict[str, str]:
-    """TMPDIR of the service that runs jobs; below a home whose path is too long, that of the
-    person, where each job has a folder too.
+    """TMPDIR for the service that runs jobs.
+
+    It is empty where the home's path is too long: then jobs have folders in the person's TMPDIR.
     """
     folder = make_temporary_folder(home, TEMPORARY_PREFIX)
     is_short = len(str(folder).encode()) + JOB_SOCKET_BYTES <= LONGEST_SOCKET_BYTES

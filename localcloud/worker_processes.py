@@ -2,9 +2,7 @@
 already.
 
 As new interpreters, the workers took 77 of the 188 s of CPU time of a rehearsal of 1,000 runs. This
-saving is the reason to replace a part of MiniStack. MiniStack also starts a worker for every call
-that finds none free; most workers of a burst would be ready only after its last call, so their
-number is limited.
+saving is the reason to replace a part of MiniStack.
 """
 
 import contextlib
@@ -20,74 +18,16 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Upper bound of a wait: it breaks a deadlock of a call and a worker that wait for each other.
-LONGEST_WAIT_SECONDS = 10.0
-LOOK_AGAIN_SECONDS = 0.05
 SERVER = Path(__file__).with_name("worker_fork_server.py")
 CODE_FOLDER_PREFIX = "ministack-lambda-code-"
 LARGEST_ANSWER = 20
 LONGEST_START_SECONDS = 30.0
 LOG = logging.getLogger("traindyno")
 _sharing = threading.Lock()
-
-
-class WorkerPool:
-    """Takes workers from MiniStack's pool.
-
-    A function has at most ``most_workers``, of which ``most_starting`` start.
-
-    A call that has waited for ``longest_wait_seconds`` gets one beyond that.
-    """
-
-    def __init__(
-        self,
-        workers_of: Callable[..., Sequence[Any]],
-        take: Callable[..., Any],
-        give_back: Callable[[Any], None],
-        *,
-        most_starting: int,
-        most_workers: int,
-        longest_wait_seconds: float = LONGEST_WAIT_SECONDS,
-    ) -> None:
-        """``workers_of`` is called with the function's name, configuration and qualifier.
-
-        MiniStack's worker is ``in_use`` while it has a call, and ``_cold`` until it has started.
-        """
-        self._workers_of = workers_of
-        self._take = take
-        self._give_back = give_back
-        self._most_starting = most_starting
-        self._most_workers = most_workers
-        self._longest_wait_seconds = longest_wait_seconds
-        self._changed = threading.Condition()
-
-    def acquire(
-        self, name: str, config: Any, code: bytes, qualifier: str = "$LATEST", **options: Any
-    ) -> Any:
-        """Returns what MiniStack returns: a worker, and whether it was reused."""
-        deadline = time.monotonic() + self._longest_wait_seconds
-        with self._changed:
-            while self._is_worth_waiting(name, config, qualifier) and time.monotonic() < deadline:
-                self._changed.wait(LOOK_AGAIN_SECONDS)
-            return self._take(name, config, code, qualifier=qualifier, **options)
-
-    def release(self, worker: Any) -> None:
-        self._give_back(worker)
-        with self._changed:
-            self._changed.notify_all()
-
-    def _is_worth_waiting(self, name: str, config: Any, qualifier: str) -> bool:
-        workers = self._workers_of(name, config, qualifier)
-        is_one_free = any(not worker.in_use for worker in workers)
-        starting = sum(worker._cold for worker in workers)
-        return not is_one_free and (
-            starting >= self._most_starting or len(workers) >= self._most_workers
-        )
 
 
 class WorkerProcess:
@@ -128,7 +68,7 @@ class WorkerProcess:
                     signal.pidfd_send_signal(self._descriptor, number)
 
     def _has_ended(self, timeout: float | None) -> bool:
-        """``timeout`` is in seconds; None waits without a limit."""
+        """Whether the process ends within ``timeout`` seconds; None waits without a limit."""
         if self.returncode is None:
             ready = select.poll()  # select() takes no descriptor above 1,023
             ready.register(self._descriptor, select.POLLIN)
@@ -176,7 +116,7 @@ class ForkServer:
 
 
 class ForkedWorkers:
-    """``start`` replaces ``subprocess.Popen``.
+    """Starts workers by forking; its ``start`` replaces ``subprocess.Popen``.
 
     A program that can't be forked is started by ``subprocess.Popen``.
     """
@@ -199,8 +139,13 @@ class ForkedWorkers:
     def start(
         self, arguments: Sequence[str], *, cwd: str, env: Mapping[str, str], **options: Any
     ) -> Any:
-        """``arguments`` are an interpreter and its program; ``options`` are the options of
-        ``Popen`` for text pipes.
+        """Starts a worker.
+
+        Args:
+            arguments: An interpreter and its program.
+            cwd: The folder of the function's code.
+            env: The environment of the process.
+            options: The options of ``Popen`` for text pipes.
         """
         if arguments[0] == sys.executable:
             try:

@@ -1,6 +1,4 @@
-"""State JudgeSuite: verdict and report from the results, a message to the lab's SNS topic, and an
-event.
-"""
+"""State JudgeSuite: write verdict and report, and tell the lab's SNS topic and the event bus."""
 
 import time
 from typing import Any

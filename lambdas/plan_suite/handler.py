@@ -41,7 +41,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
 
 
 def _settings(environment: LaunchEnvironment) -> JobSettings:
-    """With the images that are built now: the suite's jobs keep them."""
+    """The settings of jobs with the images that are built now, which the suite's jobs keep."""
     tags = json.loads(environment.image_tags)
     built = read_image_addresses(clients.ssm(), environment.lab, tags) if tags else {}
     return replace(environment.job_settings, images=built)

@@ -1,6 +1,4 @@
-"""State RecordRun: compute the result of a run, or those of a shared job's runs, from the step
-logs.
-"""
+"""State RecordRun: compute the results of a run, or of a shared job's runs, from the step logs."""
 
 from collections import Counter
 from typing import Any
@@ -16,7 +14,10 @@ LAST_MILLISECONDS = 60_000
 
 
 def handle(event: dict[str, Any], context: FunctionContext) -> dict[str, Any]:
-    """``event`` holds the run or the job, and the job's end or what the state machine caught."""
+    """Records the run or the job of the event.
+
+    The event also has the job's end, or the error that the state machine caught.
+    """
     owner = parse_owner(event)
     environment = read_environment(BucketEnvironment)
     pace = RequestPace.of(context, last_milliseconds=LAST_MILLISECONDS)

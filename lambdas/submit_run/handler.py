@@ -11,8 +11,9 @@ from traindyno.lab.use_case import use_case
 
 
 def handle(event: dict[str, Any], _context: object) -> None:
-    """``event`` holds the task's token, and the item with what the job is for: a run, several, or a
-    preparation.
+    """Submits the job of the event's item, with the task's token.
+
+    The item says what the job is for: a run, several, or a preparation.
     """
     owner = parse_owner(event["item"])
     environment = read_environment(LaunchEnvironment)

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from localcloud.gate import LOOPBACK
 from localcloud.home import OWNER_ONLY
+from localcloud.ports import LOOPBACK
 from localcloud.sagemaker_service.event_delivery import local_aws_clients
 from localcloud.sagemaker_service.instance_table import read_given_prices, usable_cores
 from localcloud.sagemaker_service.service import Service
@@ -53,12 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
-    """Each argument is a setting. Those that are not given have the defaults of ServiceSettings."""
+    """Reads the settings from the arguments; ServiceSettings has the defaults of the others."""
     parser = argparse.ArgumentParser(
         prog="python -m localcloud.sagemaker_service",
         description=__doc__,
         argument_default=argparse.SUPPRESS,
     )
+    _add_places(parser)
+    _add_jobs(parser)
+    _add_simulation(parser)
+    return ServiceSettings(**vars(parser.parse_args(arguments)), cores=usable_cores())
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of where the service listens, writes and finds other services."""
     add = parser.add_argument
     add(
         "--port",
@@ -84,12 +92,11 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
         type=_folder,
         help="folder of the environments of images",
     )
-    add(
-        "--simulate-all",
-        dest="simulates_all",
-        action="store_true",
-        help="simulate local.* jobs too",
-    )
+
+
+def _add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of jobs that run on this machine, with their quotas and prices."""
+    add = parser.add_argument
     add("--checkpoint-sync-seconds", type=float)
     add("--stop-grace-seconds", type=float, help="between SIGTERM and SIGKILL")
     add(
@@ -108,6 +115,17 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
         type=float,
         help="apply this value to the quotas of instances",
     )
+
+
+def _add_simulation(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of simulated jobs."""
+    add = parser.add_argument
+    add(
+        "--simulate-all",
+        dest="simulates_all",
+        action="store_true",
+        help="simulate local.* jobs too",
+    )
     add(
         "--traces",
         dest="traces_folder",
@@ -120,7 +138,6 @@ def _read_settings(arguments: Sequence[str] | None) -> ServiceSettings:
         type=float,
         help="simulated time jumps ahead after this time without requests",
     )
-    return ServiceSettings(**vars(parser.parse_args(arguments)), cores=usable_cores())
 
 
 def _folder(text: str) -> Path:

@@ -8,9 +8,13 @@ Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class ApiError(Exception):
-    """``code`` is what boto3 shows as ``error.response["Error"]["Code"]``.
+    """An error response of AWS.
 
-    ``members`` are the members of the error's shape besides its message.
+    Args:
+        code: What boto3 shows as ``error.response["Error"]["Code"]``.
+        message: The message of the response.
+        http_status: Its status.
+        members: The members of the error's shape besides its message.
     """
 
     def __init__(
@@ -48,7 +52,15 @@ def page_of(
     default_size: int,
     invalid_token: ApiError,
 ) -> dict[str, Any]:
-    """One page of ``rows``, which do not change between two calls. Raises ``invalid_token``."""
+    """One page of rows that do not change between two calls.
+
+    Args:
+        rows: All rows.
+        request: The request, with the token of the page before and the number of rows.
+        member: The name of the answer's list.
+        default_size: The number of rows of a page if the request names none.
+        invalid_token: The error for a token that no page gave; it is raised.
+    """
     token: str = request.get("NextToken") or "0"
     if not token.isdecimal():
         raise invalid_token

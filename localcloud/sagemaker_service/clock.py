@@ -5,20 +5,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
+Clock: TypeAlias = "SystemClock | VirtualClock"
 LONGEST_WAIT_SECONDS = 0.02
 NOW_MS = 0
 
 
 class SystemClock:
-    """Wall time; while a job runs, the monotonic clock, which neither a new wall time nor a sleep
-    changes.
+    """Wall time; while a job runs, the monotonic clock.
+
+    Neither a new wall time nor a sleep of the machine changes the monotonic clock.
     """
 
     def __init__(self) -> None:
-        self._zero_ns: int | None = (
-            None  # whole milliseconds of two clocks would differ from their sum by one
-        )
+        # In ns, because whole milliseconds of two clocks would differ from their sum by one.
+        self._zero_ns: int | None = None
 
     def now_ms(self) -> int:
         zero_ns = self._zero_ns
@@ -57,10 +59,8 @@ class VirtualClock:
 
     def jump_to(self, epoch_ms: int) -> None:
         with self._lock:
-            self._base_ms, self._base_seconds = (
-                max(self._now_ms(), float(epoch_ms)),
-                self._monotonic(),
-            )
+            self._base_ms = max(self._now_ms(), float(epoch_ms))
+            self._base_seconds = self._monotonic()
 
     def real_seconds_until(self, epoch_ms: int) -> float:
         with self._lock:
@@ -68,9 +68,6 @@ class VirtualClock:
 
     def _now_ms(self) -> float:
         return self._base_ms + (self._monotonic() - self._base_seconds) * 1000 * self._speed_up
-
-
-Clock = SystemClock | VirtualClock
 
 
 class Schedule:

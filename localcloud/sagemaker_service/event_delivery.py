@@ -49,7 +49,7 @@ class EventDelivery:
     def __init__(
         self, *, store: JobStore, events: "EventBridgeClient", functions: Any, activity: Activity
     ) -> None:
-        """``functions``: boto3's ``lambda`` client."""
+        """Delivers to functions through ``functions``, boto3's client of Lambda."""
         self._store = store
         self._events = events
         self._functions = functions

@@ -1,4 +1,4 @@
-"""Worker threads that outlive their errors, and how long the service has had no request."""
+"""Health of the service: worker threads that outlive their errors, and the time of no request."""
 
 import logging
 import threading

@@ -24,7 +24,7 @@ class ServiceSettings:
     simulates_all: bool = False
     checkpoint_sync_seconds: float = 2.0
     stop_grace_seconds: float = float(STOP_SECONDS)
-    # Of local.cpu, all hosts of a job together; None: most of this machine's.
+    # The memory of all hosts of a job on local.cpu together; None for most of this machine's.
     local_memory_gib: float | None = None
     granted_quota: float | None = None
     prices: Mapping[str, Decimal] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from localcloud.gate import free_port
+from localcloud.ports import free_port
 from tests.training.checkpointed import Attempt, train_attempts
 from tests.training.jobs import SCRIPTS, JobEnd, run_job
 from tests.training.run_documents import run_document, run_training, write_reviews, write_texts

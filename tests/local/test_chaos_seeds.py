@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from localcloud import cloud, deployment
-from localcloud.gate import is_taken
+from localcloud.ports import is_taken
 from tests.local.chaos_lab import (
     CAPPED_LANE,
     CONTEXT,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from localcloud.gate import LOOPBACK, free_port
+from localcloud.ports import LOOPBACK, free_port
 
 # Every process would otherwise import these again, late.
 PRELOADED = [

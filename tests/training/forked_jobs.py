@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TextIO
 
-from localcloud.gate import LOOPBACK, free_port
+from localcloud.ports import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT, JobEnd, job_environment
 
 

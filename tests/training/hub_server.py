@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from localcloud.gate import LOOPBACK
+from localcloud.ports import LOOPBACK
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 API = re.compile(r"/api/(models|datasets)/(?P<id>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")

@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 import pytest
 
-from localcloud.gate import LOOPBACK, free_port
+from localcloud.ports import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT
 
 PROGRAM = REPO_ROOT / ".envs" / "cloud" / "bin" / "ministack"

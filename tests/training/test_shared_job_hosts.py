@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from localcloud.gate import free_port
+from localcloud.ports import free_port
 from localcloud.sagemaker_service.host import loopback_torchrun
 from tests.unit.parent import shared_job
 from tests.unit.parent.shared_job import SharedJob, children_of, is_alive, run_document, wait_until

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from localcloud.gate import LOOPBACK
+from localcloud.ports import LOOPBACK
 from tests.unit.localcloud.tiny_wheel import packed_wheel
 
 REPO_ROOT = Path(__file__).resolve().parents[2]

@@ -1,3 +1,1 @@
-"""The requests that the service answers: their validation, their rates, and a module for each group
-of operations.
-"""
+"""The requests that the service answers, with a module for each group of operations."""

@@ -1,6 +1,4 @@
-"""Answers the paths that are not AWS's: health, faults, ledger, clock, quotas, and killing a job's
-processes.
-"""
+"""Answers the paths that are not AWS's, such as health, faults and quotas."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,16 +18,15 @@ Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Administration:
-    """``facts`` are further entries of the health answer.
-
-    ``kill`` ends a job's processes and returns their number.
-    """
+    """The operations that tests and the lab's commands use beside AWS's."""
 
     store: JobStore
     faults: FaultInjector
     quotas: QuotaTable
     clock: Clock
+    #: Further fields of the answer about health.
     facts: Mapping[str, Any]
+    #: Ends a job's processes and returns their number.
     kill: Callable[[TrainingJob], int]
 
     def _answers(self) -> dict[tuple[str, str], Answer]:
@@ -59,16 +56,16 @@ class Administration:
         answers = self._answers()
         operation = answers.get((method, path))
         if operation is None:
-            known = ", ".join(" ".join(key) for key in answers)
+            offered = ", ".join(" ".join(key) for key in answers)
             raise ApiError(
                 "NotFound",
-                f"{method} {path} does not exist; the local service has {known}",
+                f"{method} {path} does not exist; the local service has {offered}",
                 http_status=404,
             )
         return operation(document)
 
     def _apply_quotas(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``document`` has the values to apply, by quota code."""
+        """Applies the values that the document has by quota code."""
         unknown = sorted(document.keys() - self.quotas.quotas.keys())
         if unknown:
             raise validation_error(f"unknown quota codes: {', '.join(unknown)}")

@@ -1,6 +1,4 @@
-"""Serves AWS's JSON 1.1 protocol over HTTP on loopback, and the service's own administration
-paths.
-"""
+"""Serves AWS's JSON 1.1 protocol, beside the service's own paths, over HTTP on loopback."""
 
 import json
 import logging
@@ -12,7 +10,7 @@ from urllib.parse import unquote
 
 from botocore.model import ServiceModel
 
-from localcloud.gate import AWS_JSON, GatedRequestHandler, GatedServer, read_length
+from localcloud.gated_server import AWS_JSON, GatedRequestHandler, GatedServer, read_length
 from localcloud.sagemaker_service.api.request_check import check_request
 from localcloud.sagemaker_service.api_error import ApiError, Operation
 from localcloud.sagemaker_service.service_health import Activity
@@ -38,10 +36,10 @@ class Api:
     def answer(self, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         operation = self.operations.get(name)
         if operation is None:
-            known = ", ".join(sorted(self.operations))
+            offered = ", ".join(sorted(self.operations))
             raise ApiError(
                 "UnknownOperationException",
-                f"{name} is not offered by this local service; it offers {known}",
+                f"{name} is not offered by this local service; it offers {offered}",
             )
         check_request(self.model.operation_model(name), request, self.extra_values)
         return operation(request)

@@ -25,8 +25,9 @@ Product = dict[str, Any]
 
 class PricingApi:
     def __init__(self, given: Mapping[str, Decimal]) -> None:
-        """``given`` has USD per hour of training by instance type; it replaces the snapshot's
-        prices.
+        """Makes the products from the snapshot and the ``given`` prices, which replace its own.
+
+        Prices are USD per hour of training by instance type.
         """
         self._products = list(_products(given))
 
@@ -63,7 +64,7 @@ def _is_match(attributes: Mapping[str, str], condition: Mapping[str, str]) -> bo
 
 
 def read_snapshot() -> tuple[str, dict[str, tuple[Decimal, str]]]:
-    """Its date, and instance type → USD per hour and source."""
+    """The snapshot's date, and USD per hour and source of each instance type."""
     snapshot = json.loads(
         files("localcloud.sagemaker_service.data")
         .joinpath("price_snapshot.json")
@@ -93,8 +94,14 @@ def _products(given: Mapping[str, Decimal]) -> Iterator[Product]:
 def _product(
     instance_type: str, usd_per_hour: Decimal, *, use: str, as_of: str, source: str
 ) -> Product:
-    """With those attributes of AWS's that callers read, and one that says where the price is
-    from.
+    """A product with the attributes that callers read, and one that says where its price is from.
+
+    Args:
+        instance_type: The type whose hour the product sells.
+        usd_per_hour: Its price.
+        use: What the instance is used for, as AWS calls it.
+        as_of: The date of the price.
+        source: Where the price is from.
     """
     usage_type = f"USE1-{USAGE_NAMES[use]}:{instance_type}"
     term = hashlib.sha256(usage_type.encode()).hexdigest()[:16].upper()

@@ -49,8 +49,8 @@ def _check_algorithm(request: Mapping[str, Any]) -> None:
     algorithm = request.get("AlgorithmSpecification")
     if algorithm is None:
         raise validation_error("AlgorithmSpecification is required")
-    given = [name for name in ("TrainingImage", "AlgorithmName") if algorithm.get(name)]
-    if len(given) != 1:
+    images = [name for name in ("TrainingImage", "AlgorithmName") if algorithm.get(name)]
+    if len(images) != 1:
         raise validation_error("You must provide exactly one of TrainingImage and AlgorithmName")
 
 

@@ -1,3 +1,1 @@
-"""Runs jobs as processes of this machine: container folders and environment, the training toolkit,
-and the engine.
-"""
+"""Runs jobs as processes of this machine, in folders and an environment as in a container."""

@@ -22,7 +22,10 @@ class HostTree:
     root: Path
 
     def localised(self, text: str) -> str:
-        """``text`` with this host's path if it is a path below /opt/ml, also after ``file://``."""
+        """Replaces a path below /opt/ml by this host's path, also after ``file://``.
+
+        Any other text is returned as it is.
+        """
         for lead in ("", "file://"):
             if text.startswith(lead) and is_container_path(text.removeprefix(lead)):
                 return f"{lead}{self.root}{text[len(lead) + len(CONTAINER_ROOT) :]}"

@@ -28,22 +28,19 @@ LOOK_AGAIN_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostOrder:
-    """What the supervisor of one host runs.
-
-    ``root`` is the folder that the host's processes see as /opt/ml.
-
-    ``stops``: which of its processes get SIGTERM at a stop; the launcher stops the others.
-    ``memory_bytes``: the most that each of its processes may allocate; None: as much as there is.
-    """
+    """What the supervisor of one host runs."""
 
     host: str
+    #: The folder that the host's processes see as /opt/ml.
     root: Path
     command: Sequence[str]
     environment: Mapping[str, str]
     folder: Path
     log: Path
     cores: Sequence[int]
+    #: Which of the host's processes get SIGTERM at a stop; the launcher stops the others.
     stops: Stops = Stops.ALL
+    #: The most that each of the processes may allocate; None if there is no limit.
     memory_bytes: int | None = None
 
 
@@ -102,7 +99,7 @@ class HostProcesses:
         """
         for process in self._supervisors.values():
             if process.stdin is not None:
-                # What stop() could not write to a supervisor that had ended is tried once more.
+                # Closing writes once more what stop() could not write, as the supervisor had ended.
                 with contextlib.suppress(BrokenPipeError):
                     process.stdin.close()
         for process in self._supervisors.values():

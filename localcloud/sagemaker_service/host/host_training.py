@@ -1,4 +1,4 @@
-"""Starts a job's launchers, one for each host, and waits until they end or the job is stopped."""
+"""The training of a job: a launcher for each host, until they end or the job is stopped."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localcloud.gate import free_port
+from localcloud.ports import free_port
 from localcloud.sagemaker_service.host.container_tree import HostTree
 from localcloud.sagemaker_service.host.host_processes import (
     HostOrder,
@@ -18,6 +18,7 @@ from localcloud.sagemaker_service.host.host_processes import (
 from localcloud.sagemaker_service.host.process_environment import LocalImage, process_environment
 from localcloud.sagemaker_service.host.toolkit import (
     HostResources,
+    ToolkitProgram,
     container_hyperparameters,
     launch_command,
     read_program,
@@ -97,24 +98,29 @@ def host_orders(
     stops: Stops | None,
     temporary: Path,
 ) -> list[HostOrder]:
-    """What each host runs.
+    """What the supervisor of each host runs.
 
-    ``packages`` is the folder of what the source's requirements.txt adds; ``temporary`` that of the
-    job's temporary files.
+    Args:
+        job: The training job.
+        trees: The folders of its hosts.
+        image: The stand-in of the job's image.
+        settings: The settings of the service.
+        gpu_count: The GPUs of each host.
+        packages: The folder of the packages that the source's requirements.txt adds, if any.
+        logs: The log file of each host.
+        stops: Which processes get SIGTERM at a stop; None for the usual ones of such a job.
+        temporary: The folder of the job's temporary files.
     """
     stops = stops or (Stops.LAUNCHER if is_shared(job) else Stops.ALL)
     master_port = free_port()
+    memory_bytes = host_memory_bytes(gpu_count, len(trees), stated_gib=settings.local_memory_gib)
+    hosts = zip(trees, share_cores(settings.cores, len(trees)), strict=True)
     orders = []
-    for rank, (tree, cores) in enumerate(
-        zip(trees, share_cores(settings.cores, len(trees)), strict=True)
-    ):
+    for rank, (tree, cores) in enumerate(hosts):
         resources = HostResources(
             gpu_count=gpu_count, core_count=len(cores), master_port=master_port
         )
-        hyperparameters = container_hyperparameters(job, tree)
-        program = read_program(
-            replace(job, request={**job.request, "HyperParameters": hyperparameters})
-        )
+        program = _program_on(tree, job)
         order = HostOrder(
             host=tree.host,
             root=tree.root,
@@ -136,12 +142,16 @@ def host_orders(
             log=logs[tree.host],
             cores=cores,
             stops=stops,
-            memory_bytes=host_memory_bytes(
-                gpu_count, len(trees), stated_gib=settings.local_memory_gib
-            ),
+            memory_bytes=memory_bytes,
         )
         orders.append(order)
     return orders
+
+
+def _program_on(tree: HostTree, job: TrainingJob) -> ToolkitProgram:
+    """The program of the job, with the paths that it has on this host."""
+    hyperparameters = container_hyperparameters(job, tree)
+    return read_program(replace(job, request={**job.request, "HyperParameters": hyperparameters}))
 
 
 def train(

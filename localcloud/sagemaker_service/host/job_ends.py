@@ -128,12 +128,11 @@ class UploadTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotInterruption:
-    """``after_steps`` counts from the job's latest start.
+    """The loss of a job's instances after some steps."""
 
-    A notice is SIGTERM, after which files are uploaded.
-    """
-
+    #: The number of steps since the job's latest start.
     after_steps: int
+    #: Whether a SIGTERM comes before, after which files are uploaded.
     has_notice: bool
 
     def is_due(self, step_logs: Iterable[Path]) -> bool:
@@ -149,7 +148,12 @@ def plan_interruptions(
 ) -> tuple[SpotInterruption, ...]:
     """An interruption for each time that the job loses its instances.
 
-    The seed and the job's name decide. ``steps``: of all its runs.
+    The seed and the job's name decide.
+
+    Args:
+        job: The training job.
+        faults: The faults that a test asks for.
+        steps: The steps of all runs of the job together.
     """
     if not job.is_spot or faults.job_fault(job.name) is not JobFault.SPOT_INTERRUPTION:
         return ()

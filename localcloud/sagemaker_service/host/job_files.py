@@ -1,6 +1,4 @@
-"""Downloads a job's code and channels from S3, uploads its outputs and logs, and reads its step
-logs.
-"""
+"""The files of a job: code and channels from S3, outputs and logs to it, and step logs."""
 
 import json
 import shutil
@@ -123,12 +121,12 @@ def upload_outputs(
 
 
 def find_step_logs(job: TrainingJob, tree: HostTree) -> Iterator[Path]:
-    """Find the step logs of the first process of each run, including those of earlier starts."""
-    given = job.request.get("Environment", {})
+    """Finds the step logs of the first process of each run, also of earlier starts."""
+    variables = job.request.get("Environment", {})
     if is_shared(job):
-        folder = tree.host_path(given.get(FOLDER_VARIABLE, CONTAINER_FOLDER))
+        folder = tree.host_path(variables.get(FOLDER_VARIABLE, CONTAINER_FOLDER))
         return folder.glob(f"*/{STEP_LOG}/{job.name}/{FIRST_PROCESS}")
-    return (tree.host_path(given.get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)) / job.name).glob(
+    return (tree.host_path(variables.get(DIRECTORY_VARIABLE, CONTAINER_DIRECTORY)) / job.name).glob(
         FIRST_PROCESS
     )
 

@@ -82,10 +82,11 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalStatus:
-    """``ended_ms`` is the end of what is billed; None: now."""
+    """The status with which a job ends."""
 
     secondary_status: SecondaryStatus
     failure_reason: str | None = None
+    #: The end of the time that is billed; None for the present.
     ended_ms: int | None = None
 
 
@@ -191,7 +192,7 @@ class JobRun:
         training_end = self._train(trees, sync, image)
         interruption = self._interruption
         self._interruption = None
-        # What the job finished when it was cut off is in S3 only after a notice.
+        # A job that was cut off has its files in S3 only after a notice.
         if interruption is not None and not (interruption.has_notice and training_end.is_success):
             return self._end_without_outputs() if self._must_stop() else None
         self._move(SecondaryStatus.UPLOADING)

@@ -97,11 +97,10 @@ def _unshare() -> None:
 
 
 def _make_mount_point(kept: Path) -> None:
-    """Covers /opt with a file system in memory that has the content of /opt, and ``ml``: the
-    machine's /opt is unchanged.
+    """Covers /opt with a file system in memory that has the content of /opt, and ``ml``.
 
-    ``kept`` is a new empty folder. Only ``rmdir`` may remove it, because /opt is mounted there for
-    a moment.
+    The machine's /opt is unchanged. ``kept`` is a new empty folder. Only ``rmdir`` may remove it,
+    because /opt is mounted there for a moment.
     """
     kept.mkdir(exist_ok=True)
     _mount(str(OPT), str(kept), None, MS_BIND | MS_REC)

@@ -65,7 +65,7 @@ class ProcessEngine:
         self._worker.close()
 
     def _tell_waiting(self) -> None:
-        """Who has the machine, to those that wait for it."""
+        """Tells the jobs that wait for the machine which job has it."""
         jobs = self._store.unfinished(Engine.PROCESS)
         for message in (waiting_message(job) for job in jobs if job.claimed):
             for job in jobs:

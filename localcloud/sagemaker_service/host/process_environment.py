@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localcloud.environment import REGION
-from localcloud.gate import LOOPBACK
 from localcloud.home import Home
+from localcloud.ports import LOOPBACK
 from localcloud.run_repeats import measured_share
 from localcloud.sagemaker_service.host.container_tree import LOOPBACK_INTERFACE, HostTree
 from localcloud.sagemaker_service.host.host_processes import MARK_VARIABLE, process_mark
@@ -79,9 +79,10 @@ NO_CREDENTIALS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalImage:
-    """``variables`` are set in every job of the image. The job's own variables take precedence."""
+    """The Python that stands for an image on this machine."""
 
     python: str
+    #: Variables of every job of the image. The job's own variables take precedence.
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -99,8 +100,9 @@ def find_local_image(image_uri: str, settings: ServiceSettings) -> LocalImage:
 
 
 def local_credentials(settings: ServiceSettings) -> dict[str, str]:
-    """With these variables the local AWS services answer a process, and it can't read real
-    credentials.
+    """The variables with which the local AWS services answer a process.
+
+    They keep it from reading real credentials.
     """
     return {**NO_CREDENTIALS, "AWS_ACCESS_KEY_ID": settings.access_key_id}
 
@@ -117,10 +119,18 @@ def process_environment(
     shell: Mapping[str, str],
     temporary: Path,
 ) -> dict[str, str]:
-    """``packages`` is the folder of the source's own requirements, ``shell`` the service's own
-    environment, ``temporary`` the folder of the job's temporary files.
+    """The environment of a job's processes. The job's own variables take precedence.
 
-    The job's own variables take precedence.
+    Args:
+        job: The training job.
+        program: The program that the toolkit starts.
+        tree: The folders of the host.
+        resources: The cores, GPUs and processes of the host.
+        image: The stand-in of the job's image.
+        packages: The folder of the packages that the source's requirements.txt adds, if any.
+        settings: The settings of the service.
+        shell: The environment of the service itself.
+        temporary: The folder of the job's temporary files.
     """
     threads = max(resources.core_count // resources.processes, 1)
     environment = {name: value for name, value in shell.items() if name in INHERITED}
@@ -139,9 +149,7 @@ def process_environment(
             str(folder) for folder in (tree.root / "code", packages) if folder is not None
         ),
         MARK_VARIABLE: process_mark(job, settings),
-        LAUNCH_VARIABLE: str(
-            sum(transition.status is SecondaryStatus.TRAINING for transition in job.transitions)
-        ),
+        LAUNCH_VARIABLE: str(_launch_count(job)),
     }
     if job.instance_count == 1:
         # With several hosts, the job's own code names the interface, as it has to on SageMaker.
@@ -149,13 +157,8 @@ def process_environment(
     if packages is not None:
         environment["PATH"] = f"{packages / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
     environment |= image.variables
-    if is_shared(job):  # its parent learns that all hosts are this machine
-        environment |= {
-            OPT_ML_VARIABLE: str(tree.root),
-            MASTER_ADDRESS_VARIABLE: LOOPBACK,
-            MASTER_PORT_VARIABLE: str(resources.master_port),
-            TORCHRUN_VARIABLE: str(TORCHRUN),
-        }
+    if is_shared(job):
+        environment |= _parent_variables(tree, resources)
     scatter = measured_share(Home(settings.state_folder.parent))
     if scatter is not None and job.instance_type.startswith(LOCAL_PREFIX):
         environment[SCATTER_VARIABLE] = f"{scatter:.4f}"
@@ -165,13 +168,27 @@ def process_environment(
     }
 
 
+def _launch_count(job: TrainingJob) -> int:
+    return sum(transition.status is SecondaryStatus.TRAINING for transition in job.transitions)
+
+
+def _parent_variables(tree: HostTree, resources: HostResources) -> dict[str, str]:
+    """The variables from which a shared job's parent learns that all hosts are this machine."""
+    return {
+        OPT_ML_VARIABLE: str(tree.root),
+        MASTER_ADDRESS_VARIABLE: LOOPBACK,
+        MASTER_PORT_VARIABLE: str(resources.master_port),
+        TORCHRUN_VARIABLE: str(TORCHRUN),
+    }
+
+
 def pip_environment(job: TrainingJob, shell: Mapping[str, str]) -> dict[str, str]:
     """What pip gets when it installs the source's requirements: what the job inherits, and pip's
     own settings.
     """
-    own = {
+    pip_settings = {
         name: value
         for name, value in shell.items()
         if name in INHERITED or name.startswith(PIP_PREFIX)
     }
-    return {**own, **NO_CREDENTIALS, **job.request.get("Environment", {})}
+    return {**pip_settings, **NO_CREDENTIALS, **job.request.get("Environment", {})}

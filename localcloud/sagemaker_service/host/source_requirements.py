@@ -60,7 +60,8 @@ def install_requirements(
     unfinished.mkdir(parents=True)
     run = partial(_ran, code=code, log=log, environment=environment, should_stop=should_stop)
     try:
-        if missing := _missing(python, unfinished, run, log):
+        missing = _missing(python, unfinished, run, log)
+        if missing:
             run([*_pip(python), "--no-deps", "--target", str(unfinished), *missing])
     except _Stopped:
         return None

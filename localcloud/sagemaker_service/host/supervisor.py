@@ -189,8 +189,9 @@ def _call_prctl(option: int, argument: int) -> None:
 
 
 def _before_launch(memory_bytes: int | None) -> None:
-    """In the launcher: it dies with this program, and its processes inherit the limit of their
-    memory.
+    """Prepares the launcher, in its process.
+
+    It dies with this program, and its processes inherit the limit of their memory.
     """
     _call_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if memory_bytes is not None and sys.platform == "linux":

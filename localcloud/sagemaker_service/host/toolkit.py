@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localcloud.gate import LOOPBACK
+from localcloud.ports import LOOPBACK
 from localcloud.sagemaker_service.host.container_tree import (
     HostTree,
     channel_config,
@@ -70,33 +70,36 @@ class HostResources:
 
 
 def read_program(job: TrainingJob) -> ToolkitProgram:
-    given = job.hyperparameters
+    hyperparameters = job.hyperparameters
     algorithm = job.request["AlgorithmSpecification"]
-    if algorithm.get("ContainerEntrypoint") or not given.get("sagemaker_program"):
+    if algorithm.get("ContainerEntrypoint") or not hyperparameters.get("sagemaker_program"):
         raise UnsupportedJob(
             "a container's own entry point can't be run: this local service runs script-mode jobs "
             "(hyperparameters sagemaker_program and sagemaker_submit_directory)"
         )
-    if not stays_inside(str(given["sagemaker_program"])):
+    entry_point = hyperparameters["sagemaker_program"]
+    if not stays_inside(str(entry_point)):
         raise UnsupportedJob(
-            f"sagemaker_program {given['sagemaker_program']!r} may be outside of the source "
-            "archive: expected a path without a leading '/' and without '..'"
+            f"sagemaker_program {entry_point!r} may be outside of the source archive: expected a "
+            "path without a leading '/' and without '..'"
         )
     for flag, launcher in OTHER_LAUNCHERS.items():
-        if given.get(flag) is True:
+        if hyperparameters.get(flag) is True:
             raise UnsupportedJob(
                 f"{flag}: {launcher} is not offered; this local service launches Python and "
                 "torchrun"
             )
     return ToolkitProgram(
-        source_uri=str(given.get("sagemaker_submit_directory", "")),
-        entry_point=str(given["sagemaker_program"]),
-        uses_torchrun=given.get(TORCHRUN_FLAG) is True,
-        log_level=int(given.get("sagemaker_container_log_level", 20)),
-        user={name: value for name, value in given.items() if not name.startswith(PREFIX)},
+        source_uri=str(hyperparameters.get("sagemaker_submit_directory", "")),
+        entry_point=str(hyperparameters["sagemaker_program"]),
+        uses_torchrun=hyperparameters.get(TORCHRUN_FLAG) is True,
+        log_level=int(hyperparameters.get("sagemaker_container_log_level", 20)),
+        user={
+            name: value for name, value in hyperparameters.items() if not name.startswith(PREFIX)
+        },
         framework={
             name: value
-            for name, value in given.items()
+            for name, value in hyperparameters.items()
             if name.startswith(PREFIX) and name not in OWN_NAMES
         },
     )
@@ -132,7 +135,7 @@ def _started_by_toolkit(
 ) -> list[str]:
     if not program.uses_torchrun:
         return [python]
-    # With -P, the modules in this program's folder can't replace those of the standard library.
+    # With -P, the modules in this program's folder can't replace modules of the standard library.
     command = [python, "-P", str(TORCHRUN)]
     command += ["--nnodes", str(job.instance_count), "--nproc_per_node", str(resources.processes)]
     # Each job has its own port, also with one host, because several jobs share this machine.
@@ -205,11 +208,11 @@ def container_hyperparameters(job: TrainingJob, tree: HostTree) -> dict[str, str
 
 
 def _with_local_paths(value: str, tree: HostTree) -> str:
-    given = decoded(value)
-    localised = _localised(given, tree)
-    if localised == given:
+    document = decoded(value)
+    localised = _localised(document, tree)
+    if localised == document:
         return value
-    return localised if isinstance(localised, str) and given == value else json.dumps(localised)
+    return localised if isinstance(localised, str) and document == value else json.dumps(localised)
 
 
 def _localised(value: Any, tree: HostTree) -> Any:

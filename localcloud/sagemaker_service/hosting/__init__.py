@@ -1,1 +1,1 @@
-"""Hosts models: SageMaker's operations on endpoints, and the containers behind them."""
+"""Hosting of models: SageMaker's operations on endpoints, with the containers behind them."""

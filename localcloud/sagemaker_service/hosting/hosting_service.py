@@ -62,7 +62,7 @@ class HostingService:
             container.close()
 
     def operations(self, list_other_tags: Operation) -> dict[str, Operation]:
-        """``list_other_tags`` answers ListTags for all other kinds of resources."""
+        """The operations by name; ``list_other_tags`` answers ListTags for other resources."""
 
         def list_tags(request: Document) -> Document:
             for endpoint in self._store.documents("endpoint").values():

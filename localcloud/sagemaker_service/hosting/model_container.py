@@ -1,6 +1,4 @@
-"""Runs a model's container as a process of this machine: its folder, its start, its requests and
-its end.
-"""
+"""Runs a model's container as a process of this machine."""
 
 import contextlib
 import json
@@ -109,6 +107,6 @@ class ModelContainer:
         ]  # also at the end of the process
         line = process.stdout.readline() if has_line else b""
         if not line:
-            self.close()  # a late answer would be taken for that of the next request
+            self.close()  # a late answer would be taken for the answer of the next request
             raise ContainerFailed("\n".join(last_lines(self._log, LAST_LINES)))
         return line

@@ -21,8 +21,10 @@ CONVERTER = cattrs.Converter(forbid_extra_keys=True)
 
 
 class JobFault(StrEnum):
-    """``capacity_wait`` delays a job by ``capacity_wait_seconds``; every other fault ends or
-    interrupts it.
+    """What can happen to a job.
+
+    ``capacity_wait`` delays it by ``capacity_wait_seconds``; every other fault ends or interrupts
+    it.
     """
 
     CAPACITY_ERROR = "capacity_error"
@@ -36,7 +38,7 @@ class JobFault(StrEnum):
 class Stops(StrEnum):
     """Which processes of a host get SIGTERM at a stop.
 
-    ``none``: an entry point that passes no signal on.
+    With ``none``, the entry point passes no signal on.
     """
 
     ALL = "all"
@@ -54,10 +56,9 @@ class NamedFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Each fraction is the probability for one request, job or event. The seed and the name decide.
+    """The faults that a test asks for.
 
-    ``stops``: who gets SIGTERM at a stop; None: the launcher of a shared job, all processes of any
-    other.
+    Each fraction is the probability for one request, job or event. The seed and the name decide.
     """
 
     seed: int = 0
@@ -71,6 +72,8 @@ class Faults:
     spot_interruptions: int = 1
     spot_notice_fraction: float = 1.0
     unheeded_limits: bool = False
+    #: Which processes get SIGTERM at a stop; None for the launcher of a shared job, and for all
+    #: processes of any other.
     stops: Stops | None = None
     named: tuple[NamedFault, ...] = ()
     throttling_fraction: float = 0.0

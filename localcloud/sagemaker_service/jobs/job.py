@@ -1,4 +1,4 @@
-"""A training job as the service stores it, and the transitions of its status."""
+"""A training job as the service stores it, with the transitions of its status."""
 
 import json
 from collections.abc import Mapping
@@ -103,20 +103,19 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingJob:
-    """``request`` is the CreateTrainingJob request.
-
-    ``claimed`` says that an engine has begun to work on the job.
-    """
+    """A training job."""
 
     name: str
     arn: str
     engine: Engine
+    #: The request of CreateTrainingJob.
     request: Mapping[str, Any]
     created_ms: int
     modified_ms: int
     status: Status
     transitions: tuple[Transition, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
+    #: Whether an engine has begun to work on the job.
     claimed: bool = False
     stop_requested: bool = False
     training_start_ms: int | None = None
@@ -125,11 +124,11 @@ class TrainingJob:
     failure_reason: str | None = None
     planned: tuple[PlannedStep, ...] = ()
     simulated_steps: int = 0
-    #: Of a simulated job that several runs share: those that had not ended before it.
+    #: The runs that had not ended before a simulated job that several runs share.
     simulated_runs: tuple[str, ...] = ()
-    #: Those of them during which too many jobs have died: they are not started again.
+    #: The runs during which too many jobs have died: they are not started again.
     doomed_runs: tuple[str, ...] = ()
-    #: Those that completed before it → the name of their job.
+    #: The name of the job of each run that completed before it.
     completed_runs: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -189,7 +188,7 @@ def billed_ms(job: TrainingJob) -> int:
 
 
 def billed_so_far_ms(job: TrainingJob, now_ms: int) -> int:
-    """``billed_ms`` with the current status, which has no end yet."""
+    """The time that is billed until now, also of the current status, which has no end yet."""
     last = job.transitions[-1]
     is_running = last.status in BILLED and last.end_ms is None
     return billed_ms(job) + (now_ms - last.start_ms if is_running else 0)

@@ -68,7 +68,7 @@ def described(job: TrainingJob) -> dict[str, Any]:
 
 
 def summary(job: TrainingJob) -> dict[str, Any]:
-    """One entry of ListTrainingJobs."""
+    """The job as ListTrainingJobs shows it."""
     return without_none(
         TrainingJobName=job.name,
         TrainingJobArn=job.arn,

@@ -23,10 +23,12 @@ def is_shared(job: TrainingJob) -> bool:
 
 
 def job_of_run(job: TrainingJob, run: Mapping[str, Any]) -> TrainingJob:
-    """The job of a run alone; ``run``: of the document of a shared job."""
-    own = {name: json.dumps(value) for name, value in run["hyperparameters"].items()}
+    """The job that a run of a shared job would have alone, by its part of the job's document."""
+    hyperparameters = {name: json.dumps(value) for name, value in run["hyperparameters"].items()}
     return replace(
-        job, name=f"{job.name}/{run['run_id']}", request={**job.request, "HyperParameters": own}
+        job,
+        name=f"{job.name}/{run['run_id']}",
+        request={**job.request, "HyperParameters": hyperparameters},
     )
 
 
@@ -42,7 +44,7 @@ class JobWork:
     sequence_length: int
     checkpoint_every_steps: int | None = None
     evaluate_every_steps: int | None = None
-    #: For so long it trains beyond ``steps``, to the end of its examples at most.
+    #: How long it trains beyond ``steps``, to the end of its examples at most.
     least_seconds: float | None = None
     all_steps: float = inf
 
@@ -66,19 +68,19 @@ class JobWork:
 
 
 def read_work(job: TrainingJob) -> JobWork:
-    given = job.hyperparameters
-    settings = _mapping(given.get("settings"))
-    workload = _mapping(given.get("workload"))
+    hyperparameters = job.hyperparameters
+    settings = _mapping(hyperparameters.get("settings"))
+    workload = _mapping(hyperparameters.get("workload"))
     planned = _settings_of(job, settings)
     processes = world_size(planned) or job.instance_count
     batch_size = max(global_batch_size(planned, processes), 1)
-    measurement = _mapping(given.get("measurement"))
+    measurement = _mapping(hyperparameters.get("measurement"))
     most_steps = _whole(measurement.get("max_steps")) or DEFAULT_STEPS
     examples = _whole(workload.get("examples"))
     all_steps = inf if examples is None else max(ceil(examples / batch_size), 1)
     return JobWork(
         values={
-            **given,
+            **hyperparameters,
             **settings,
             "instance_type": job.instance_type,
             "instance_count": job.instance_count,
@@ -95,7 +97,7 @@ def read_work(job: TrainingJob) -> JobWork:
     )
 
 
-def _settings_of(job: TrainingJob, given: Mapping[str, Any]) -> Settings:
+def _settings_of(job: TrainingJob, hyperparameters: Mapping[str, Any]) -> Settings:
     """The job's settings, on its instances.
 
     Invalid ones are ignored: another program may define a hyperparameter of this name.
@@ -103,7 +105,7 @@ def _settings_of(job: TrainingJob, given: Mapping[str, Any]) -> Settings:
     nominal = {"batch_size_per_device": DEFAULT_SAMPLES}
     placed = {"instance": job.instance_type, "instance_count": job.instance_count}
     try:
-        return parse_part({**nominal, **given, **placed}, Settings)
+        return parse_part({**nominal, **hyperparameters, **placed}, Settings)
     except SuiteInvalid:
         return parse_part({**nominal, **placed}, Settings)
 
@@ -113,5 +115,5 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _whole(value: Any) -> int | None:
-    """None for what another program means by the name."""
+    """The integer, or None for a value that another program gives this name."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,6 +1,4 @@
-"""Takes simulated jobs through their planned statuses in virtual time and writes their step
-logs.
-"""
+"""Takes simulated jobs through their planned statuses in virtual time, with their step logs."""
 
 import logging
 import time

@@ -34,7 +34,10 @@ ROUNDING_MS = 1
 
 
 def as_begun(job: TrainingJob, work: SharedWork, records: Mapping[str, bytes]) -> TrainingJob:
-    """``records``: journals and ends of all attempts, by their keys."""
+    """The job with what its earlier attempts did, by the records that they left.
+
+    ``records`` has the journals and ends of all attempts by their keys.
+    """
     ends = [
         json.loads(contents)
         for key, contents in sorted(records.items())
@@ -94,17 +97,15 @@ def whole_pace(run: SharedRun) -> Pace | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """One run in one session.
-
-    ``reason``: why it ended; None if it was left, or cut off with its job. Without a ``place`` it
-    did not begin.
-    """
+    """One run in one session."""
 
     run: SharedRun
+    #: The place among the session's runs; None if the run did not begin.
     place: int | None
     first_step: int
     begin_ms: int
     end_ms: int
+    #: Why the run ended; None if it was left, or cut off with its job.
     reason: str | None
     bound: OutpacedBound | None = None
 
@@ -125,17 +126,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSession:
-    """One life of the parent.
-
-    ``left``: runs for the next attempt. ``closed_ms``: its end; None if it was cut off.
-    ``warm_up_ms``: of a throw-away run, if it has one.
-    """
+    """One life of the parent, the process that carries the runs of a job."""
 
     start_ms: int
     skipped: tuple[str, ...]
     spans: tuple[Span, ...]
+    #: The runs for the next attempt.
     left: tuple[str, ...] = ()
+    #: The end of the session; None if it was cut off.
     closed_ms: int | None = None
+    #: The time of the throw-away run, if the session has one.
     warm_up_ms: int = 0
 
     @property
@@ -186,8 +186,14 @@ def next_session(
     start_ms: int,
     until_ms: int | None = None,
 ) -> SharedSession:
-    """The session after those ``before``; ``until_ms``: when the job's instances end it, None for
-    never.
+    """The session that follows the sessions ``before``.
+
+    Args:
+        job: The training job.
+        work: The runs of the job.
+        before: The sessions that it had.
+        start_ms: When the session starts.
+        until_ms: When the job's instances are lost; None if they are not.
     """
     ended = {run.run_id for run in work.runs} - {*job.simulated_runs}
     ended |= {run_id for session in before for run_id in session.ended}
@@ -234,17 +240,16 @@ def next_session(
 
 @dataclass(slots=True, kw_only=True)
 class _Turns:
-    """``completed``: the runs by which others are judged.
-
-    ``first_step``: of the run that begins first.
-    """
+    """The runs of a session, one after another."""
 
     work: SharedWork
     doomed: frozenset[str]
     until_ms: int | None
     deadline_ms: int
+    #: The runs by which others are judged.
     completed: list[SharedRun]
     now_ms: int
+    #: The first step of the run that begins first.
     first_step: int
     longest_ms: int = 0
     begun: int = 0
@@ -289,10 +294,13 @@ class _Turns:
             self.longest_ms = max(self.longest_ms, span.end_ms - now_ms)
 
     def paces(self) -> dict[str, list[Pace]]:
-        """By the cells' first runs, where they race."""
+        """The paces of completed runs, by the first run of their cell; none without a race."""
         paces: dict[str, list[Pace]] = {}
-        for run in self.completed if self.work.race_samples is not None else ():
-            if (pace := whole_pace(run)) is not None:
+        if self.work.race_samples is None:
+            return paces
+        for run in self.completed:
+            pace = whole_pace(run)
+            if pace is not None:
                 paces.setdefault(run.first or run.run_id, []).append(pace)
         return paces
 
@@ -312,7 +320,7 @@ class _Turns:
 
 
 def _ended(work: SharedWork, span: Span, paces: Mapping[str, Pace]) -> Span:
-    """As if the job had no deadline."""
+    """The span as it would end if the job had no deadline."""
     run = span.run
     first_step = span.first_step
     behind = None

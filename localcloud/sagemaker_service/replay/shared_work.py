@@ -32,21 +32,23 @@ class RunFate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRun:
-    """``job`` is what a job of the run alone would be; its name draws the times of the run's steps.
-
-    ``first``: of a further run of a cell, its first run, which has to be among the best.
-    """
+    """One run of a simulated job that several runs share."""
 
     run_id: str
+    #: The job that the run would have alone; its name draws the times of the run's steps.
     job: TrainingJob
     work: JobWork
     trace: Trace
     fate: RunFate
     longest_ms: int | None
+    #: The first run of the cell of a further run, which has to be among the best.
     first: str | None = None
 
     def milliseconds(self, first_step: int, *, last_step: int | None = None) -> int:
-        """From its begin to its end, or to that of ``last_step``, if no limit ends it before."""
+        """The time from the run's begin to its end, or to the end of ``last_step``.
+
+        A limit may end the run before.
+        """
         last_step = max(self.fate.last_step if last_step is None else last_step, first_step)
         return ceil(
             1000
@@ -58,17 +60,16 @@ class SharedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedWork:
-    """``deadline_ms``: from the start of the job's parent process, until when it carries runs.
-
-    The download before it counts for the job's limit.
-    """
+    """All runs of a simulated job that several runs share."""
 
     job_id: str
     runs: tuple[SharedRun, ...]
+    #: How long the job's parent process carries runs after its start. The download before it
+    #: counts for the job's limit.
     deadline_ms: int
-    #: Of the whole workload, by which runs race; None if none is ended for another.
+    #: The samples of the whole workload, by which runs race; None if no run is ended for another.
     race_samples: float | None = None
-    #: Of a throw-away run.
+    #: The steps of a throw-away run.
     warm_up_steps: int = 0
 
     def warm_up_milliseconds(self, run: SharedRun) -> int:
@@ -89,13 +90,15 @@ def read_shared_work(
     longest_ms = None if limit is None else round(limit * 1000)
     runs = list[SharedRun]()
     for run in (*document["runs"], *document.get("again", ())):
-        own = job_of_run(job, run)
-        work = read_work(own)
-        trace = choose_trace(own, traces)
-        fate = _fate(own, work, trace, faults)
+        run_job = job_of_run(job, run)
+        work = read_work(run_job)
+        trace = choose_trace(run_job, traces)
+        fate = _fate(run_job, work, trace, faults)
         about = {"run_id": run["run_id"], "first": run.get("first")}
         runs.append(
-            SharedRun(job=own, work=work, trace=trace, fate=fate, longest_ms=longest_ms, **about)
+            SharedRun(
+                job=run_job, work=work, trace=trace, fate=fate, longest_ms=longest_ms, **about
+            )
         )
     seconds = (
         document["max_job_seconds"] - document["ending_seconds"] - runs[0].trace.download_seconds
@@ -109,17 +112,17 @@ def read_shared_work(
     )
 
 
-def _fate(own: TrainingJob, work: JobWork, trace: Trace, faults: FaultInjector) -> RunFate:
+def _fate(run_job: TrainingJob, work: JobWork, trace: Trace, faults: FaultInjector) -> RunFate:
     """A fault of a process is drawn for each run; faults of instances are the job's."""
     last_step = total_steps(trace, work)
-    implied = implied_rate(trace, own, work)
+    implied = implied_rate(trace, run_job, work)
     if implied.is_impossible:
         return RunFate(last_step=0, exit_code=FAILED, failure=impossible_text(implied))
-    match faults.job_fault(own.name):
+    match faults.job_fault(run_job.name):
         case JobFault.OUT_OF_MEMORY:
             return RunFate(last_step=0, exit_code=FAILED, failure=OUT_OF_MEMORY_TEXT)
         case JobFault.KILLED_PROCESS:
-            dice = faults.dice("fate", own.name)
+            dice = faults.dice("fate", run_job.name)
             return RunFate(
                 last_step=dice.randrange(last_step) if last_step else 0,
                 exit_code=None,

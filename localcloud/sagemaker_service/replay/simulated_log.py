@@ -227,8 +227,9 @@ class SimulatedFiles:
         return document
 
     def read_records(self, job: TrainingJob) -> dict[str, bytes]:
-        """Key below the checkpoint prefix of the shared job → contents: journals and ends of all
-        its attempts.
+        """The journals and ends of all attempts of the shared job.
+
+        Their keys are the names below the job's checkpoint prefix.
         """
         root = f"{_checkpoints_uri(job)}/"
         keys = [

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from localcloud.sagemaker_service.jobs.faults import FaultInjector
 from localcloud.sagemaker_service.jobs.job import TrainingJob, Transition
@@ -40,12 +40,15 @@ from traindyno.core.jobs.journal_format import (
     WARMED_UP,
 )
 
+Simulation: TypeAlias = "OneRun | SimulatedRuns"
+
 
 def shared_files(
     job: TrainingJob, work: SharedWork, sessions: Sequence[SharedSession]
 ) -> Iterator[tuple[str, bytes]]:
-    """Key below the job's checkpoint prefix, and contents: the runs of the last session, and all of
-    the journals.
+    """The files of the runs of the last session, and of all journals.
+
+    Yields the key below the job's checkpoint prefix, and the contents, of each.
     """
     for span in sessions[-1].spans:
         folder = f"{span.run.run_id}/{STEP_LOG}/{job.name}"
@@ -155,9 +158,10 @@ def _json(document: Mapping[str, Any]) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRun:
-    """``trace`` has the times of the job itself: start, download and end."""
+    """The simulation of a job of one run."""
 
     work: JobWork
+    #: The times of the job itself: start, download and end.
     trace: Trace
     files: SimulatedFiles
 
@@ -187,7 +191,7 @@ class SimulatedRuns:
         return self.work.runs[0].trace
 
     def plan(self, job: TrainingJob, faults: FaultInjector) -> TrainingJob:
-        """Without the runs that have ended in earlier jobs.
+        """Plans the job without the runs that have ended in earlier jobs.
 
         A fault comes at any time of the training.
         """
@@ -211,9 +215,6 @@ class SimulatedRuns:
 
     def steps_in_checkpoint(self, steps: int) -> int:
         return steps
-
-
-Simulation = OneRun | SimulatedRuns
 
 
 def simulation_of(

@@ -1,4 +1,4 @@
-"""Plans a simulated job's statuses and their times, when the job is created."""
+"""Plans the statuses of a simulated job, with their times, when the job is created."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -28,6 +28,7 @@ KILLED = (
 )
 INTERRUPTION_SECONDS = 300.0
 S = SecondaryStatus
+Timeline = tuple["TimedStatus", ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,21 +41,17 @@ class TimedStatus:
     failure_reason: str | None = None
 
 
-Timeline = tuple[TimedStatus, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingTimes:
-    """Seconds of the training: without a fault, until a fault in its midst, and again after that
-    one.
+    """Seconds of a job's training in the cases that may come."""
 
-    ``until_failure``: until its processes fail at their start; None for a shared job, whose
-    processes' faults are its runs'.
-    """
-
+    #: Without a fault.
     whole: float
+    #: Until a fault in its midst.
     until_fault: float
+    #: From the start after this fault to the end.
     resumed: float
+    #: Until its processes fail at their start; None for a shared job, where runs fail, not it.
     until_failure: float | None = None
 
 
@@ -90,7 +87,15 @@ def plan_statuses(
     *,
     refusal: str | None = None,
 ) -> tuple[PlannedStep, ...]:
-    """``refusal``: why the job's processes fail at once, if they do."""
+    """Plans the statuses of a job.
+
+    Args:
+        job: The training job.
+        trace: The times of its parts.
+        times: The times of its training.
+        faults: The faults that a test asks for.
+        refusal: Why the job's processes fail at once, if they do.
+    """
     planned = _plan_job(job, trace, times, faults, refusal)
     if not faults.current.unheeded_limits:
         planned = _cut_at_limits(job, planned, trace)

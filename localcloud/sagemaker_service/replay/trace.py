@@ -54,8 +54,8 @@ class Trace:
     #: script by SIGKILL.
     stop_seconds: float = float(STOP_SECONDS)
     upload_seconds: float = 15.0
-    #: Of each one that the job's measurement asks for; a phase without any time would not be in a
-    #: log.
+    #: Seconds of each checkpoint and evaluation that the job's measurement asks for. A phase
+    #: without any time would not be in a log.
     checkpoint_seconds: float = 0.01
     evaluation_seconds: float = 0.01
     #: The FLOPs of a sample in training, forward and backward. A job whose steps would exceed its
@@ -111,12 +111,11 @@ def nominal_trace(job: TrainingJob, work: JobWork) -> Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpliedRate:
-    """``share_of_peak`` is None if it is unknown.
+    """The rate that a trace asks of the instance."""
 
-    ``text`` has the calculation, or what it lacks.
-    """
-
+    #: None if it is unknown.
     share_of_peak: float | None
+    #: The calculation, or what it lacks.
     text: str
 
     @property

@@ -24,7 +24,7 @@ FINISH_SECONDS = 10.0
 
 
 def ship_logs(client: Any, job_name: str, logs: Mapping[str, Path]) -> None:
-    """``client``: boto3's ``logs``; ``logs``: host → its log.
+    """Sends the log of each host to CloudWatch Logs, by boto3's client of it.
 
     If they can't be sent, the service's log says so, and the job ends without them.
     """

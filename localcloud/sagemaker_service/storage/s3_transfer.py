@@ -1,6 +1,4 @@
-"""Transfers files between a job and S3: channels and code, model and outputs, and checkpoints while
-the job runs.
-"""
+"""Transfers files between a job and S3."""
 
 import contextlib
 import gzip

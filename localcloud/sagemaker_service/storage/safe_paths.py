@@ -78,8 +78,9 @@ def _too_large(packed_bytes: int, unpacked_bytes: int, limit_bytes: int) -> str:
 
 
 def _check_link(member: tarfile.TarInfo, name: str) -> None:
-    """``..`` is accepted only at the start of a symbolic link: after another link it could leave
-    the folder.
+    """Refuses a link that could leave the folder.
+
+    ``..`` is accepted only at the start of a symbolic link: behind another link it could lead out.
     """
     parts = member.linkname.split("/")
     ups = 0
@@ -102,10 +103,10 @@ def _and_parents(name: str) -> Iterator[str]:
 
 
 def _of_this_user(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    own = copy.copy(member)
-    own.uid = os.getuid()
-    own.gid = os.getgid()
-    own.uname = ""
-    own.gname = ""
-    own.mode = (member.mode & 0o700) | (0o700 if member.isdir() else 0o600)
-    return own
+    member_copy = copy.copy(member)
+    member_copy.uid = os.getuid()
+    member_copy.gid = os.getgid()
+    member_copy.uname = ""
+    member_copy.gname = ""
+    member_copy.mode = (member.mode & 0o700) | (0o700 if member.isdir() else 0o600)
+    return member_copy

@@ -4,7 +4,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from localcloud.worker_processes import WorkerPool
+from localcloud.worker_pool import WorkerPool
 
 START_SECONDS, CALL_SECONDS = 0.2, 0.005
 CALLS = 24

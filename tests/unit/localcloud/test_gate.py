@@ -13,14 +13,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from localcloud.gate import (
-    GatedRequestHandler,
-    GatedServer,
-    authorization,
-    find_page,
-    find_refusal,
-    named_key,
-)
+from localcloud.gate import authorization, find_page, find_refusal, named_key
+from localcloud.gated_server import GatedRequestHandler, GatedServer
 
 KEY = "LOCAL0123456789ABCDEF"
 OTHER_KEYS = [

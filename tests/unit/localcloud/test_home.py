@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from localcloud import cloud, daemons
-from localcloud.gate import is_taken
 from localcloud.home import Daemon, Home, HomeUnusable, Ports
+from localcloud.ports import is_taken
 
 PORTS = Ports(aws=1, sagemaker=2)
 

@@ -13,8 +13,9 @@ import pytest
 
 from localcloud import cloud, daemons
 from localcloud.environment import aws_settings, local_environment, make_access_key, read_access_key
-from localcloud.gate import GatedRequestHandler, GatedServer, free_port
+from localcloud.gated_server import GatedRequestHandler, GatedServer
 from localcloud.home import Daemon, Home, HomeUnusable, Ports
+from localcloud.ports import free_port
 
 NOBODY = 65534
 PORTS = Ports(aws=1, sagemaker=2)

@@ -4,7 +4,7 @@ service.
 
 import pytest
 
-from localcloud.gate import read_length
+from localcloud.gated_server import read_length
 from localcloud.sagemaker_service.api.http_server import read_document
 from localcloud.sagemaker_service.api_error import ApiError
 
