@@ -1,5 +1,6 @@
-"""Suites of equal cells, and the quickstart, on this machine itself: how often they say what is not
-so, beside other work or without.
+"""Suites of equal cells, beside the quickstart, on this machine itself.
+
+They show how often a verdict is wrong, beside other work or without.
 """
 
 import os
@@ -37,74 +38,85 @@ MOST_SECONDS_BESIDE = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """``cell``: the label of the one that is recommended; None if none is."""
+    """What a suite says."""
 
     finding: str
+    #: The label of the recommended cell; None if no cell is recommended.
     cell: str | None
     seconds: float
 
 
 def measure(*, is_quick: bool, beside: int = 0, times: int = SUITES) -> Section:
-    """``beside``: so many busy processes of another program. ``times``: suites of each kind."""
+    """Runs suites of both kinds in turn.
+
+    Args:
+        is_quick: Whether one suite of each kind is enough.
+        beside: The number of busy processes of another program.
+        times: The number of suites of each kind.
+    """
     suites = 1 if is_quick else times
+    most_seconds = MOST_SECONDS_BESIDE if beside else MOST_SECONDS
     load = os.getloadavg()[0]
     with own_cloud() as cloud:
         cloud.traindyno("local", "up")
         with busy(beside):
-            given = [document(is_quick=is_quick), document(is_quick=is_quick, matrix=EQUAL)]
+            documents = [document(is_quick=is_quick), document(is_quick=is_quick, matrix=EQUAL)]
             # in turn, so that both kinds meet the same hours of the machine
             said = [
-                [told(cloud, suite, f"{kind}-{number}") for kind, suite in enumerate(given)]
+                [told(cloud, suite, f"{kind}-{number}") for kind, suite in enumerate(documents)]
                 for number in range(suites)
             ]
-    own, equal = (list(outcomes) for outcomes in zip(*said, strict=True))
-    true = [
-        all(part in outcome.cell for part in BEST) for outcome in own if outcome.cell is not None
-    ]
+    quickstarts, equal = (list(outcomes) for outcomes in zip(*said, strict=True))
     return Section(
         title=TITLES["aa_beside" if beside else "aa"],
         command=f"{command('aa_beside')} {beside}" if beside else command("aa"),
-        figures=(
-            Figure(
-                name=f"suites of two equal cells that recommend one, of {suites}",
-                value=sum(outcome.cell is not None for outcome in equal),
-                unit="",
-                budget=at_most(0),
-            ),
-            Figure(
-                name=f"quickstarts that recommend another cell than the best, of {suites}",
-                value=true.count(False),
-                unit="",
-                budget=at_most(0),
-            ),
-            Figure(
-                name="quickstarts that recommend the best cell",
-                value=100 * true.count(True) / suites,
-                unit="%",
-                budget=at_least(LEAST_TRUE_SHARE),
-            ),
-            Figure(
-                name="seconds of a quickstart",
-                value=spread([outcome.seconds for outcome in own]),
-                unit="s",
-                budget=at_most(MOST_SECONDS_BESIDE if beside else MOST_SECONDS),
-            ),
-            Figure(
-                name="seconds of a suite of equal cells",
-                value=spread([outcome.seconds for outcome in equal]),
-                unit="s",
-            ),
-        ),
+        figures=tuple(_figures(quickstarts, equal, most_seconds)),
         notes=(
-            f"Findings of the equal cells: {_counts(equal)}; of the quickstart: {_counts(own)}. "
-            f"{beside or 'No'} busy processes of another program ran beside them. The load average "
-            f"of the machine was {load:.1f} before.",
+            f"Findings of the equal cells: {_counts(equal)}; of the quickstart: "
+            f"{_counts(quickstarts)}. {beside or 'No'} busy processes of another program ran "
+            f"beside them. The load average of the machine was {load:.1f} before.",
         ),
     )
 
 
+def _figures(quickstarts: list[Said], equal: list[Said], most_seconds: float) -> Iterator[Figure]:
+    suites = len(quickstarts)
+    recommended = [outcome.cell for outcome in quickstarts if outcome.cell is not None]
+    true = [all(part in cell for part in BEST) for cell in recommended]
+    yield Figure(
+        name=f"suites of two equal cells that recommend one, of {suites}",
+        value=sum(outcome.cell is not None for outcome in equal),
+        unit="",
+        budget=at_most(0),
+    )
+    yield Figure(
+        name=f"quickstarts that recommend another cell than the best, of {suites}",
+        value=true.count(False),
+        unit="",
+        budget=at_most(0),
+    )
+    yield Figure(
+        name="quickstarts that recommend the best cell",
+        value=100 * true.count(True) / suites,
+        unit="%",
+        budget=at_least(LEAST_TRUE_SHARE),
+    )
+    yield Figure(
+        name="seconds of a quickstart",
+        value=spread([outcome.seconds for outcome in quickstarts]),
+        unit="s",
+        budget=at_most(most_seconds),
+    )
+    yield Figure(
+        name="seconds of a suite of equal cells",
+        value=spread([outcome.seconds for outcome in equal]),
+        unit="s",
+    )
+
+
 def _counts(said: list[Said]) -> str:
-    return ", ".join(f"{n} {finding}" for finding, n in Counter(e.finding for e in said).items())
+    counts = Counter(outcome.finding for outcome in said)
+    return ", ".join(f"{count} {finding}" for finding, count in counts.items())
 
 
 @contextmanager

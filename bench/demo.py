@@ -5,7 +5,7 @@ then once more.
 import itertools
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +80,17 @@ def measure(*, is_quick: bool) -> Section:
                 budget=at_most(TRANSITIONS),
             ),
         ),
-        notes=(
-            f"{len(results)} runs. A job's time is from its creation to its end; the suite's from "
-            "the execution's start to its end. With separate jobs the suite is a race too, in "
-            "which no run ends early, and a round has a contender once; with shared ones four "
-            "times, forward and backward, so that the numbers of runs differ. Transitions: "
-            f"{', '.join(f'{count} {name}' for name, count in transitions.items())}.",
-        ),
+        notes=(_note(len(results), transitions),),
+    )
+
+
+def _note(runs: int, transitions: Mapping[str, int]) -> str:
+    return (
+        f"{runs} runs. A job's time is from its creation to its end; the suite's from "
+        "the execution's start to its end. With separate jobs the suite is a race too, in "
+        "which no run ends early, and a round has a contender once; with shared ones four "
+        "times, forward and backward, so that the numbers of runs differ. Transitions: "
+        f"{', '.join(f'{count} {name}' for name, count in transitions.items())}."
     )
 
 
@@ -96,8 +100,8 @@ def job_seconds(results: list[dict[str, Any]]) -> float:
     """
     seconds: dict[str, float] = {}
     for attempt in (attempt for result in results for attempt in result["attempts"]):
-        own = attempt["ended_at"] - attempt["submitted_at"]
-        seconds[attempt["job_name"]] = max(own, seconds.get(attempt["job_name"], own))
+        duration = attempt["ended_at"] - attempt["submitted_at"]
+        seconds[attempt["job_name"]] = max(duration, seconds.get(attempt["job_name"], duration))
     return math.fsum(seconds.values())
 
 

@@ -20,7 +20,7 @@ COLUMNS = 100
 
 
 def stored_section(section: Section, origin: str) -> dict[str, Any]:
-    """A section as the file holds it. ``origin``: when and where it was measured."""
+    """A section as the file holds it, with its origin: when and where it was measured."""
     figures = [
         dict(zip(FIGURE_KEYS, figure_row(figure), strict=True)) for figure in section.figures
     ]
@@ -41,7 +41,7 @@ def read_results(path: Path) -> dict[str, Any]:
 def merge(
     before: Mapping[str, Any], measured: Mapping[str, Any], titles: Sequence[str]
 ) -> dict[str, Any]:
-    """The new results. ``titles``: all sections that there are, in their order."""
+    """The results with the new ones, in the order of ``titles``, which has all sections."""
     sections = {**before, **measured}
     return {title: sections[title] for title in titles if title in sections}
 

@@ -14,7 +14,7 @@ LOSS_DIFFERENCE_ON_A_GPU = 1e-3
 def equal_work_figures(
     case: RaceCase, result: RaceResult, *, loss_difference: float = LOSS_DIFFERENCE
 ) -> tuple[Figure, ...]:
-    """None if only ours is run."""
+    """The figures that show equal work; none if only ours is run."""
     if not case.with_theirs:
         return ()
     if case.against is Against.ITS_DEFAULTS:

@@ -68,12 +68,11 @@ SMALL_ERROR = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One published step.
+    """One published step."""
 
-    ``family``: rows of one author and trainer. ``model``: those of one model or width.
-    """
-
+    #: The author and the trainer, which the rows of a family share.
     family: str
+    #: The model, or its width.
     model: str
     shape: ModelShape
     division: Division
@@ -224,14 +223,16 @@ def errors(rows: Sequence[Row], weights: Floats) -> Floats:
 
 
 def deviations_of(rows: Sequence[Row]) -> dict[str, float]:
-    """By the way in which steps are divided, that of a new family's: the 90 % interval has the
-    errors of families that were left out of a fit to the others, at 90 %, in their mean.
+    """The deviation for a new family, by the way in which its steps are divided.
+
+    Its 90 % interval is the mean over the families, each of which is left out of a fit to the
+    others, of the error that 90 % of their rows are below.
     """
     sizes: dict[str, list[tuple[int, float]]] = {}
     for family in dict.fromkeys(row.family for row in rows):
-        own = [row for row in rows if row.family == family]
-        size = np.abs(errors(own, fit([row for row in rows if row.family != family])))
-        ways = np.array([row.division.way for row in own])
+        family_rows = [row for row in rows if row.family == family]
+        size = np.abs(errors(family_rows, fit([row for row in rows if row.family != family])))
+        ways = np.array([row.division.way for row in family_rows])
         for way in dict.fromkeys(ways):
             of_way = size[ways == way]
             sizes.setdefault(str(way), []).append((len(of_way), np.percentile(of_way, 90)))
@@ -253,11 +254,9 @@ def widths(rows: Sequence[Row], deviations: Mapping[str, float]) -> Floats:
 
 def measure(*, is_quick: bool) -> Section:
     rows = list(published(FOLDER))
-    figures = [
-        figure
-        for family in dict.fromkeys(row.family for row in rows)
-        for figure in _family_figures(family, rows, is_quick=is_quick)
-    ]
+    figures = list[Figure]()
+    for family in dict.fromkeys(row.family for row in rows):
+        figures.extend(_family_figures(family, rows, is_quick=is_quick))
     weights = ", ".join(
         f"{name} {weight:.3g}" for name, weight in zip(TERMS, fit(rows), strict=True)
     )
@@ -277,23 +276,24 @@ def init_deviations() -> dict[str, float]:
 
 
 def _family_figures(family: str, rows: Sequence[Row], *, is_quick: bool) -> Iterator[Figure]:
-    own = [row for row in rows if row.family == family]
+    family_rows = [row for row in rows if row.family == family]
     others = [row for row in rows if row.family != family]
     weights = fit(others)
     deviations = deviations_of(others)
     yield from _error_figures(
-        f"{family}, all of it left out", own, errors(own, weights), deviations
+        f"{family}, all of it left out", family_rows, errors(family_rows, weights), deviations
     )
     yield from _choice_figure(
-        f"{family}, all of it left out", [_is_near(search, weights) for search in _searches(own)]
+        f"{family}, all of it left out",
+        [_is_near(search, weights) for search in _searches(family_rows)],
     )
-    models = dict.fromkeys(row.model for row in own)
+    models = dict.fromkeys(row.model for row in family_rows)
     if len(models) > 1 and not is_quick:
         left_out = list[Floats]()
         of_models = list[Row]()
         near = list[bool]()
         for model in models:
-            of_model = [row for row in own if row.model == model]
+            of_model = [row for row in family_rows if row.model == model]
             weights = fit([row for row in rows if (row.family, row.model) != (family, model)])
             left_out.append(errors(of_model, weights))
             of_models += of_model
@@ -330,7 +330,7 @@ def _is_near(rows: Sequence[Row], weights: Floats) -> bool:
 def _error_figures(
     what: str, rows: Sequence[Row], log_errors: Floats, deviations: Mapping[str, float]
 ) -> Iterator[Figure]:
-    """``found``: logarithms of estimate ÷ measured."""
+    """The figures of errors, which are logarithms of estimate ÷ measured."""
     size = np.abs(np.exp(log_errors) - 1) * 100
     yield Figure(name=f"{what}: median error", value=float(np.median(size)), unit="%")
     yield Figure(

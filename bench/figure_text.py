@@ -6,7 +6,7 @@ HEADINGS = ("figure", "measured", "least – most", "budget", "met")
 
 
 def section_lines(section: Section, origin: str) -> list[str]:
-    """Markdown. ``origin``: when and where it was measured."""
+    """A section in Markdown, with its origin: when and where it was measured."""
     lines = [f"## {section.title}", "", f"`{section.command}` · {origin}", ""]
     if section.figures:
         rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(figure_row, section.figures)]

@@ -1,4 +1,4 @@
-"""A measured figure, its budget if it has one, and whether the budget is met."""
+"""A measured figure with its budget, which it may meet or not."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,16 +43,15 @@ def spread(values: list[float]) -> Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """``value`` of None: it could not be measured. A spread's median is compared with the budget.
-
-    ``is_check``: evidence that two sides do equal work. If its budget isn't met, the section's
-    other figures say nothing, and the benchmark fails.
-    """
+    """A measured figure."""
 
     name: str
+    #: None if it could not be measured. The median of a spread is compared with the budget.
     value: float | Spread | None
     unit: str
     budget: Budget | None = None
+    #: Whether it is evidence that two sides do equal work. If its budget isn't met, the section's
+    #: other figures say nothing, and the benchmark fails.
     is_check: bool = False
 
     @property
@@ -66,15 +65,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The figures of one group, with notes.
-
-    ``why_unmeasured``: why this machine can measure none of them.
-    """
+    """The figures of one group, with notes."""
 
     title: str
     command: str
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
+    #: Why this machine can measure none of the figures.
     why_unmeasured: str | None = None
 
     def __post_init__(self) -> None:

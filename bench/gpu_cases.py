@@ -73,7 +73,7 @@ GPT_J = FullSize(
 )
 
 
-#: What of the state in single precision fits into 80 GB, and 8B into 141.
+#: Models whose state in single precision fits into 80 GB, but for the 8B, which needs 141 GB.
 MEMORY_CASES: Mapping[str, tuple[FullSize, Mapping[str, Any]]] = {
     "GPT-2 124M": (MODELS[0], {}),
     "Llama 1B": (

@@ -34,7 +34,7 @@ def memory_figures() -> Iterator[Figure]:
 
 
 def measure_memory(case: RaceCase) -> dict[str, int]:
-    """The bytes that are estimated of the case's steps, and those that the device had."""
+    """The estimated bytes of the case's steps, with the bytes that the device had."""
     import torch  # noqa: PLC0415  (the figures are made without it)
 
     from bench.our_trainer import load_sequences, read_run, train_with_ours  # noqa: PLC0415

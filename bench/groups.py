@@ -47,14 +47,20 @@ def command(group: str) -> str:
 def measure(
     group: str, *, is_quick: bool, kept: Kept, beside: int = 0, times: int | None = None
 ) -> Section:
-    """``is_quick``: few repetitions, to test that it works; its figures are not meaningful.
+    """Measures a group.
 
-    For the group ``aa``, ``beside``: busy processes of another program; ``times``: suites.
+    Args:
+        group: The group's name.
+        is_quick: Whether few repetitions are enough, to test that it works; such figures are not
+            meaningful.
+        kept: The results that are kept between calls.
+        beside: For the group ``aa``, the number of busy processes of another program.
+        times: For the group ``aa``, the number of suites.
     """
     module: Callable[..., Section] = import_module(MODULES[group]).measure
     if group in CUT_AT_CASES:
         return module(is_quick=is_quick, kept=kept)
     if group == "aa":
-        own = {} if times is None else {"times": times}
-        return module(is_quick=is_quick, beside=beside, **own)
+        options = {} if times is None else {"times": times}
+        return module(is_quick=is_quick, beside=beside, **options)
     return kept.case(group, Section, lambda: module(is_quick=is_quick))

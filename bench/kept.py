@@ -27,12 +27,11 @@ TELL_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """``folder`` holds the results of one group and one commit; None keeps and finds nothing.
+    """Results of one group that are kept, so that a measurement can go on after it was cut off."""
 
-    ``is_resumed``: what is there is used. Otherwise it is measured again.
-    """
-
+    #: The folder of the results of one group and one commit; None keeps nothing.
     folder: Path | None
+    #: Whether kept results are used. Otherwise they are measured again.
     is_resumed: bool = False
 
     def case(self, name: str, kind: type[Result], measure: Callable[[], Result]) -> Result:

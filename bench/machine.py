@@ -1,4 +1,4 @@
-"""Where and with what a section was measured."""
+"""The machine and the software with which a section was measured."""
 
 import platform
 import subprocess

@@ -1,7 +1,7 @@
 """Pairs in turn: the quickstart's cells of one batch, in processes of their own and in one shared
 job.
 
-``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with those of a measurement that was cut
+``TRAINDYNO_PAIRS`` says how many; ``--resume`` goes on with the pairs of a measurement that was cut
 off.
 """
 
@@ -65,18 +65,17 @@ class RunContended(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Samples per second by cell.
+    """The cells in processes of their own and in a shared job. Each figure is by cell."""
 
-    ``repeats``: how often it was measured again, because other work slowed it down.
-    ``change_seconds``: by cell, from the last step of the shared job's cell before to its first
-    counted step. ``start_seconds``: by cell, from the start of its own process to its first counted
-    step.
-    """
-
+    #: Samples per second in a process of its own.
     separate: dict[str, float]
+    #: Samples per second in the shared job.
     shared: dict[str, float]
+    #: From the last step of the cell before in the shared job to the first counted step.
     change_seconds: dict[str, float]
+    #: From the start of its own process to its first counted step.
     start_seconds: dict[str, float]
+    #: How often the pair was measured again, because other work slowed it down.
     repeats: int = 0
 
     @property
@@ -140,8 +139,9 @@ def measure(*, is_quick: bool, kept: Kept) -> Section:
 
 
 def cell_documents(max_steps: int | None) -> dict[str, dict[str, Any]]:
-    """By cell, what its runs get; on synthetic sequences, because tokenising would take most of a
-    run's time.
+    """The document that the runs of each cell get.
+
+    They train on synthetic sequences, because tokenising would take most of a run's time.
     """
     document = yaml.safe_load(SUITE.read_text(encoding="utf-8"))
     workload = document["workload"]
@@ -182,9 +182,13 @@ def attempt_pair(
     environment: Mapping[str, str] = ON_THE_CPU,
     failing: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Pair:
-    """Each kind goes first in every other pair, and the cells change places.
+    """Measures a pair. Each kind goes first in every other pair, and the cells change places.
 
-    ``failing``: cells that end the process, which the shared job has before its last cell.
+    Args:
+        documents: What the runs of each cell get.
+        number: The number of the pair.
+        environment: The environment of the processes.
+        failing: Cells that end the process, which the shared job has before its last cell.
     """
     turn = number % len(documents)
     *first, last = [*documents][turn:] + [*documents][:turn]
@@ -218,8 +222,8 @@ def attempt_pair(
 
 def run_alone(folder: Path, document: Mapping[str, Any], environment: Mapping[str, str]) -> JobEnd:
     folder.mkdir()
-    given = {**environment, "OMP_NUM_THREADS": threads(), "SM_HPS": json.dumps(document)}
-    ended = run_job(folder, TRAINING, environment=given, timeout_seconds=PATIENCE_SECONDS)
+    variables = {**environment, "OMP_NUM_THREADS": threads(), "SM_HPS": json.dumps(document)}
+    ended = run_job(folder, TRAINING, environment=variables, timeout_seconds=PATIENCE_SECONDS)
     if ended.exit_code:
         raise RunFailed(ended.output)
     return ended
@@ -232,10 +236,10 @@ def run_shared(
     failing: Collection[str],
 ) -> None:
     runs = [run_document(cell, hyperparameters=document) for cell, document in documents.items()]
-    given = {**environment, "OMP_NUM_THREADS": threads()}
+    variables = {**environment, "OMP_NUM_THREADS": threads()}
     limits = {"max_job_seconds": len(runs) * PATIENCE_SECONDS}
     job = SharedJob(
-        root=root, runs=runs, programs=(TRAINING, RANKS), environment=given, limits=limits
+        root=root, runs=runs, programs=(TRAINING, RANKS), environment=variables, limits=limits
     )
     with job.start() as parent:
         output, _ = parent.communicate()

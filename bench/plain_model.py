@@ -17,7 +17,7 @@ Weights = Mapping[str, torch.Tensor]
 
 
 def initial_weights(run: RunSettings, tokenizer: PreTrainedTokenizerBase | None) -> Weights:
-    """Name → weight on the host, as the run's blueprint gives it."""
+    """The weights on the host by name, as the run's blueprint gives them."""
     blueprint = build_model(run.workload, run.settings, tokenizer, model_path=None)
     return blueprint.materialise(torch.device("cpu")).state_dict()
 

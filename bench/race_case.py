@@ -1,4 +1,4 @@
-"""What two trainers run against each other: one workload, our settings, and how often."""
+"""The case that two trainers run against each other."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,41 +17,34 @@ class Against(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceCase:
-    """``workload`` and ``settings`` are a suite document's.
-
-    ``candidates`` are changes of the settings, of which the fastest races; none means the settings
-    themselves. ``data_folder`` holds the dataset's files, if it has any. ``with_theirs`` of False:
-    only ours is run. ``with_bare``: the least that a step needs is a third side (fp32 only).
-    """
+    """One workload and our settings, as in a suite's document."""
 
     name: str
     against: Against
     workload: Mapping[str, Any]
     settings: Mapping[str, Any]
+    #: Changes of the settings, of which the fastest races; without any, the settings race.
     candidates: tuple[Mapping[str, Any], ...] = ()
+    #: The folder of the dataset's files, if it has any.
     data_folder: str | None = None
     steps: int
     warmup_steps: int
     rounds: int
     threads: int | None = 1
+    #: Whether the other trainer is run, or only ours.
     with_theirs: bool = True
+    #: Whether the least that a step needs is a third side (fp32 only).
     with_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceResult:
-    """``ours`` and ``theirs``: one number per round of seconds per step and of tokens per second,
-    padding not counted. ``bare_step_seconds``: the same of the least that a step needs.
-
-    Evidence that the sides do equal work: ``largest_loss_difference`` between ours and any other
-    side over the first steps, if the work is the same; ``token_count_difference``, of the tokens
-    that the sides count in the same rows, if each has its own batches. None if there is no other
-    side.
-    """
+    """The result of a race: one number per round and side. Padding is not counted as tokens."""
 
     chosen: Mapping[str, Any] = field(default_factory=dict)
     our_step_seconds: tuple[float, ...]
     their_step_seconds: tuple[float, ...] = ()
+    #: Seconds of the least that a step needs.
     bare_step_seconds: tuple[float, ...] = ()
     our_tokens_per_second: tuple[float, ...]
     their_tokens_per_second: tuple[float, ...] = ()
@@ -59,6 +52,10 @@ class RaceResult:
     their_peak_memory_bytes: int | None = None
     flops_per_token: float
     parameters: int
+    #: The largest difference of losses between ours and any other side over the first steps, as
+    #: evidence of equal work; None if the work differs, or there is no other side.
     largest_loss_difference: float | None = None
+    #: The difference of the tokens that the sides count in the same rows, if each has its own
+    #: batches.
     token_count_difference: int | None = None
     candidate_tokens_per_second: tuple[float, ...] = ()

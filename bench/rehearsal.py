@@ -81,7 +81,7 @@ def rehearse(cloud: OwnCloud, pack: str, suite: Path | None = None) -> Any:
 
 
 def findings(report: Any) -> dict[str, str]:
-    """Claim id → finding."""
+    """The finding of each claim, by its id."""
     return {row["claim"]["claim_id"]: row["finding"] for row in report["claims"]}
 
 

@@ -41,16 +41,16 @@ CONTEXT = {"lanes_at_once": str(len(INSTANCES)), "lane_concurrency": "4"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed:
-    """One suite: ``transitions`` and ``items`` of all its runs together.
-
-    ``cpu_seconds`` are the local cloud's.
-    """
+    """A rehearsed suite."""
 
     runs: int
     outcomes: Mapping[str, int]
     seconds: float
+    #: CPU time of the local cloud.
     cpu_seconds: float
+    #: State transitions of all runs together.
     transitions: int
+    #: DynamoDB items of all runs together.
     items: int
 
 

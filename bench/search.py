@@ -33,7 +33,7 @@ QUICK_EVERY = 9
 #: Standard deviations of a run's level.
 NOISES = (0.003, 0.01, 0.03)
 USUAL = 0.01
-#: Of a job's hosts.
+#: By how much the hosts of a job differ.
 HOSTS = (0.0, 0.01, 0.03)
 SUITES = 2
 #: Seconds of a run's start, and the most of the grid in %.
@@ -51,7 +51,7 @@ MOST_OF_GROUP = 6.5
 MOST_WRONG = 1.0
 MOST_FALSE_NONE_NEAR = {0.003: 5.0, 0.01: 5.0, 0.03: None}
 LEAST_WITHIN = {0.003: 99.0, 0.01: 99.0, 0.03: 97.0}
-#: Of a suite over instance types only.
+#: The least types of a suite over instance types only.
 FEWEST_TYPES = 4
 MOST_OF_A_SURFACE = 6
 
@@ -85,24 +85,23 @@ class Raced:
 
 def measure(*, is_quick: bool) -> Section:
     tables = read_surfaces(TABLES_FOLDER)
-    own = read_surfaces()
-    surfaces = [*tables[::QUICK_EVERY], *own[::QUICK_EVERY]] if is_quick else [*tables, *own]
+    measured = read_surfaces()
+    surfaces = (
+        [*tables[::QUICK_EVERY], *measured[::QUICK_EVERY]] if is_quick else [*tables, *measured]
+    )
     usual = Conditions(noise=USUAL)
     raced = {
         (noise, hosts): race_all(surfaces, Conditions(noise=noise, hosts=hosts))
         for noise in NOISES
         for hosts in HOSTS
     }
+    by_noise = [(noise, [raced[noise, hosts] for hosts in HOSTS]) for noise in NOISES]
     short = {start: race_all(surfaces, replace(usual, run_start=start)) for start in RUN_STARTS}
     return Section(
         title=TITLES["search"],
         command=command("search"),
         figures=(
-            *(
-                figure
-                for noise in NOISES
-                for figure in noise_figures(noise, [raced[noise, hosts] for hosts in HOSTS])
-            ),
+            *(figure for noise, by_hosts in by_noise for figure in noise_figures(noise, by_hosts)),
             *bill_figures(raced[USUAL, usual.hosts]),
             *(
                 figure
@@ -112,7 +111,7 @@ def measure(*, is_quick: bool) -> Section:
                 )
             ),
             *type_figures(
-                [section for surface in own for section in sections(surface)][
+                [section for surface in measured for section in sections(surface)][
                     :: 9 if is_quick else 1
                 ]
             ),
@@ -131,7 +130,7 @@ def race_all(surfaces: Sequence[Surface], conditions: Conditions) -> list[Raced]
 
 
 def noise_figures(noise: float, by_hosts: Sequence[Sequence[Raced]]) -> Iterator[Figure]:
-    """``by_hosts``: for each spread of the hosts."""
+    """The figures of a noise, from the suites for each spread of the hosts."""
     name = f"noise {100 * noise:g} %"
     together = [suite for raced in by_hosts for suite in raced]
     yield from group_figures(together, name, most=MOST_OF_GROUP)
@@ -193,7 +192,7 @@ def bill_figures(raced: Sequence[Raced]) -> Iterator[Figure]:
 
 
 def _shares(raced: Sequence[Raced], group: str) -> list[float]:
-    """In %, of each surface the mean of its suites."""
+    """The share of each surface in %, which is the mean of its suites."""
     by_surface: dict[str, list[float]] = {}
     for suite in raced:
         if group_of(suite.surface) == group:
@@ -248,7 +247,7 @@ def other_figures(raced: Sequence[Raced], conditions: Conditions) -> Iterator[Fi
 def _asha_figure(
     surfaces: Sequence[Surface], shares: Sequence[float], conditions: Conditions
 ) -> Figure:
-    """Without a value where Syne Tune is not installed."""
+    """The figure of Syne Tune's ASHA, without a value where Syne Tune is not installed."""
     pairs = zip(surfaces, shares, strict=True) if is_installed() else ()
     return _within(
         "ASHA of Syne Tune",
@@ -261,7 +260,7 @@ def _median(raced: Sequence[Raced]) -> float:
 
 
 def _within(name: str, regrets: Sequence[float], budget: Budget | None = None) -> Figure:
-    """Without a value where none was played."""
+    """The share of suites whose cell is nearly the best, without a value where none was played."""
     share = 100 * fmean(regret <= TOLERANCE for regret in regrets) if regrets else None
     return Figure(
         name=f"{name}: suites whose cell is within 2 % of the best",

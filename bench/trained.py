@@ -1,4 +1,4 @@
-"""The results of one training: seconds, tokens and losses of its steps."""
+"""The results of one training, step by step."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -6,13 +6,12 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """``tokens`` are those of each step without padding.
-
-    ``losses`` is empty if none were stored.
-    """
+    """One training."""
 
     step_seconds: tuple[float, ...]
+    #: The tokens of each step without padding.
     tokens: tuple[int, ...]
+    #: The loss of each step; empty if none was stored.
     losses: tuple[float, ...] = ()
     peak_memory_bytes: int | None = None
 

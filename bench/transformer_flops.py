@@ -12,18 +12,18 @@ FORWARD_AND_BACKWARD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerSize:
-    """``inner`` is the width of the feed-forward layer.
-
-    ``head_weights``: those of products outside the layers, for each token; ``pooled_weights``:
-    those for each sequence. ``source`` names the published configuration.
-    """
+    """The size of a transformer."""
 
     layers: int
     width: int
+    #: The width of the feed-forward layer.
     inner: int
     sequence_length: int
+    #: The published configuration.
     source: str
+    #: The weights outside the layers that each token is multiplied with.
     head_weights: int = 0
+    #: The weights that each sequence is multiplied with.
     pooled_weights: int = 0
 
     @property

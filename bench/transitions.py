@@ -11,7 +11,7 @@ ATTEMPTED = ("TaskScheduled", "LambdaFunctionScheduled")
 
 
 def count_transitions(stepfunctions: Any, execution_arn: str) -> Counter[str]:
-    """Kind of state → transitions, of the execution's own states and of its lanes and runs.
+    """Counts transitions by kind of state, of the execution itself and of its lanes and runs.
 
     A state that starts a Distributed Map inside a Map is no event of MiniStack's histories: it is
     one per map run.

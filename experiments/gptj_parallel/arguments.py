@@ -147,8 +147,9 @@ def boolean(text: str) -> bool:
 
 
 def assignments(text: str) -> Dict[str, Any]:
-    """``ddp=True,microbatches=2,optimize=speed`` with booleans and whole numbers as such, or the
-    same as JSON.
+    """Reads assignments, or the same as JSON.
+
+    In ``ddp=True,microbatches=2,optimize=speed``, booleans and whole numbers are read as such.
     """
     if text.startswith("{"):
         return dict(json.loads(text))

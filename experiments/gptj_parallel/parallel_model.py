@@ -22,7 +22,7 @@ class ParallelModel(NamedTuple):
 
 
 def build_model(arguments: Namespace, weights: str) -> ParallelModel:
-    """``weights``: folder or Hub id.
+    """Builds the model with the weights of a folder or of a Hub id.
 
     The pretrained weights are loaded once the library has divided the model.
     """

@@ -126,8 +126,10 @@ def evaluate(built: ParallelModel, loader: Any) -> None:
 
 
 def samples_counted_here(arguments: Namespace) -> int:
-    """So that the sum over all processes is the work done: the first of those that share a batch
-    counts it.
+    """The samples that this process counts of its batch.
+
+    The first of the processes that share a batch counts it, so that the sum over all processes is
+    the work done.
     """
     shares_batch = smp.pp_rank() > 0 or (arguments.prescaled_batch and smp.tp_rank() > 0)
     return 0 if shares_batch else int(arguments.train_batch_size)
