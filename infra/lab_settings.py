@@ -224,8 +224,8 @@ def _problems(file: LabFile) -> Iterator[str]:
             "lab's own"
         )
     if bool(file.subnets) != bool(file.security_groups):
-        given = "subnets" if file.subnets else "security_groups"
-        yield f"{given}: expected both subnets and security_groups, or neither"
+        present = "subnets" if file.subnets else "security_groups"
+        yield f"{present}: expected both subnets and security_groups, or neither"
     if not 1 <= file.volume_gb <= LARGEST_VOLUME_GB:
         yield f"volume_gb: got {file.volume_gb}, expected an integer from 1 to {LARGEST_VOLUME_GB}"
     size = len(write_lab_jobs(file.jobs))
