@@ -35,7 +35,6 @@ from training.run.crash_handling import CrashHandler
 from training.run.document_check import refuse_unless_documents_are_apart
 from training.run.ending import exit_now
 from training.run.evaluate import EvaluationSchedule, evaluate
-from training.run.probes import probe
 from training.run.saving import add_best, keep_best, save_model
 from training.run.saving_adapters import AdaptedForm, adapted_form, save_adapted
 from training.run.train import Stopping, collate_for, train
@@ -46,8 +45,7 @@ from training.strategies import Setup, TrainingStrategy, build_strategy, set_up
 def main() -> None:
     step_log = StepLogger(os.environ.get(DIRECTORY_VARIABLE), otherwise=Outcome.INTERNAL_ERROR)
     stop = StopRequest(read_topology())
-    crash_handler = CrashHandler(step_log, read_topology(), stop)
-    crash_handler.install()
+    CrashHandler(step_log, read_topology(), stop).install()
     run = with_accumulation(read_run_settings(os.environ), read_topology())
     use_hub_token(run.workload.hub_token_secret)
     step_log.open({**environment_facts(), **run_facts(run)})
@@ -110,7 +108,7 @@ def main() -> None:
     evaluations = EvaluationSchedule(
         run.measurement, dataset.evaluation, evaluate_on, observe, step_log
     )
-    optimizer = train(
+    train(
         run,
         setup,
         strategy,
@@ -126,9 +124,6 @@ def main() -> None:
             save(job.save_folder)
             if setup.topology.is_first:
                 _finish_model(run, job.save_folder, dataset, step_log.steps)
-    if run.probes:
-        with crash_handler.after_the_work():
-            probe(run, setup, strategy, optimizer, dataset, step_log=step_log)
     end_process_group()
     step_log.close()
     exit_now(0)

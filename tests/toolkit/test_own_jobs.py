@@ -53,7 +53,7 @@ def tiny_suite(**changes: Any) -> Suite:
 def test_a_shared_job_runs_its_three_cells(tmp_path: Path, toolkit: str) -> None:
     suite = tiny_suite(
         matrix={"learning_rate": [1e-3, 1e-4, 1e-5]},
-        measurement={"trials": 1, "max_steps": 8, "probes": False},
+        measurement={"trials": 1, "max_steps": 8},
     )
     (job,) = share_jobs(trial_runs("execution-1", suite.cells, [1]), suite)
     request = build_shared_job_request(job, suite, attempt=1, settings=ISOLATED)

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 from pathlib import Path
-from threading import Event
 
 import pytest
 import torch
@@ -113,43 +112,3 @@ def test_processes_stopped_after_the_kernel_killed_a_peer_are_out_of_memory(
 
 def test_a_stop_without_a_cause_among_the_peers_is_the_persons(tmp_path: Path) -> None:
     assert stop(handler_of(tmp_path / "log"), tmp_path / "log")["outcome"] == "stopped_by_user"
-
-
-@pytest.mark.parametrize(
-    "error", [None, ValueError("a probe's"), RuntimeError("connection closed by peer")]
-)
-def test_what_ends_a_process_after_its_work_ends_a_run_that_completed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
-) -> None:
-    """An error of its own, that of a peer that has ended, or SIGTERM (None)."""
-    monkeypatch.setattr(crash_handling, "PATIENCE_SECONDS", 0.0)
-    handler = handler_of(tmp_path / "log", processes=1)
-    receiving, sending = os.pipe()
-    os.write(sending, bytes([signal.SIGTERM]))
-    with pytest.raises(Exited, match=r"^0$"), handler.after_the_work():
-        if error is None:
-            handler._end_on_sigterm(receiving)
-        else:
-            handler._on_error(type(error), error, None)
-    (log,) = (tmp_path / "log").rglob("*.jsonl")
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert lines[-1]["kind"] == "end"
-    assert "error" not in {line["kind"] for line in lines}
-    assert failure.reported_failure() == ("", "")
-
-
-def test_a_peer_that_fails_after_the_work_ends_a_process_that_waits_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    handler, found, ended = handler_of(tmp_path / "log"), Event(), Event()
-    monkeypatch.setattr(crash_handling, "WATCH_SECONDS", 0.01)
-    monkeypatch.setattr(
-        crash_handling,
-        "find_failure",
-        lambda: ("out_of_memory", "of rank 0") if found.is_set() else None,
-    )
-    monkeypatch.setattr(crash_handling, "exit_now", lambda code: ended.set() if code == 0 else None)
-    with handler.after_the_work():
-        assert not ended.is_set()
-        found.set()
-        assert ended.wait(60)

@@ -25,10 +25,12 @@ from tests.training.forked_jobs import run_forked
 from tests.training.jobs import REPO_ROOT, JobEnd
 from tests.training.run_documents import ENTRY_POINT, write_texts
 from tests.training.s3_server import NEEDS_S3, PROGRAM, s3_server, upload
-from tests.training.test_probes import parts_of
 from traindyno.api.sample_data import write_sample
 from traindyno.api.suite_loading import load_suite
+from traindyno.core.measurement.measured_run import measure_run
 from traindyno.core.run.workload import Workload
+from traindyno.core.step_log.reader import read_step_log
+from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import InputMode
 from traindyno.core.suite.runs import trial_runs
@@ -151,19 +153,16 @@ def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack:
 def test_the_posts_starved_loader_is_found_in_its_local_pack(tmp_path: Path) -> None:
     """The loader reads, tokenises and masks text: nothing in it waits."""
     suite, cell = suite_and_cell("albert-scaling", STARVED)
-    assert suite.measurement.probes
-    end = local_run(
-        "albert-scaling",
-        tmp_path,
-        STARVED,
-        steps=suite.measurement.max_steps,
-        probes=True,
-    )
+    end = local_run("albert-scaling", tmp_path, STARVED, steps=suite.measurement.max_steps)
     assert end.exit_code == 0, end.output
-    parts = parts_of(end)
-    assert parts.is_probed
-    text = " ".join(describe_steps(cell.label, CellSteps(step_parts=parts)))
-    found = re.search(r"(\d+) % \(± \d+ %\) (?:loading data|of a step of .* waits for data)", text)
+    files = {f"job/{path.name}": path.read_text().splitlines() for path in end.log_files}
+    log = read_step_log(files)
+    assert log.measured is not None, end.output
+    table = tabulate_steps(log.measured)
+    measured = measure_run(log, log.measured, table, warmup_steps=3, peak_flops_per_device=None)
+    steps = CellSteps(step_parts=measured.step_parts)
+    text = " ".join(describe_steps(cell.label, steps))
+    found = re.search(r"(\d+) % \(± \d+ %\) of a step of .* waits for data", text)
     assert found, text
     # About 45 %, of which other work on the machine may hide a part. Prepared tokens took 2 %.
     assert int(found[1]) > 15

@@ -24,7 +24,7 @@ from traindyno.core.suite.checks.job_limits_check import (
     SMDDP_OPTIONS,
 )
 from traindyno.core.suite.choices import TRAITS, Compiler, Task
-from traindyno.core.suite.runs import is_probed, trained_settings
+from traindyno.core.suite.runs import trained_settings
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.sagemaker.images import framework_version, is_smp_v2_image, known_type
 from traindyno.sagemaker.job_settings import JobSettings
@@ -124,7 +124,6 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
             tokens=run.tokens,
             target=suite.goal.target,
             trial_seed=run.seed,
-            probes=is_probed(run, suite),
         )
     )
 

@@ -9,19 +9,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
 
 from torch import distributed
 
 from traindyno.callbacks import StepLogger, failure
-from traindyno.callbacks.clock import now
 from traindyno.callbacks.failure import count_oom_kills
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.step_log.line import PROBE
 from training.checkpoints.stop_request import StopRequest
 from training.errors import PeerFailed, RunStopped, WorkloadError
 from training.process.process_group import Topology
@@ -59,7 +54,6 @@ class CrashHandler:
         self._stop = stop
         self._kills_before = count_oom_kills()
         self._lock = threading.Lock()
-        self._done_since: float | None = None
 
     def install(self) -> None:
         sys.excepthook = self._on_error
@@ -72,46 +66,11 @@ class CrashHandler:
         os.register_at_fork(after_in_child=_reset_sigterm)
         threading.Thread(target=self._end_on_sigterm, args=(receiving,), daemon=True).start()
 
-    @contextmanager
-    def after_the_work(self) -> Iterator[None]:
-        """Guard the probes: a failure from here on ends this process and its peers as a run that
-        completed.
-
-        A peer may wait within a step, in a collective that a lost process does not end on every
-        backend.
-        """
-        self._step_log.flush()
-        self._done_since = now()
-        is_over = threading.Event()
-        watching = threading.Thread(target=self._end_with_a_peer, args=(is_over,), daemon=True)
-        watching.start()
-        try:
-            yield
-        finally:
-            is_over.set()
-            watching.join()
-        self._log_probes()
-
-    def _end_with_a_peer(self, is_over: threading.Event) -> None:
-        while find_failure() is None:
-            if is_over.wait(WATCH_SECONDS):
-                return
-        with self._lock:
-            self._end_well()
-
     def _on_error(
         self, kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         traceback.print_exception(kind, error, trace)
         with self._lock:
-            if self._done_since is not None:
-                if not is_from_a_peer(error):
-                    outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
-                    publish_failure(outcome, failure.describe(error, self._topology.rank))
-                    time.sleep(
-                        PATIENCE_SECONDS
-                    )  # this process may hold the store, which the others read
-                self._end_well()
             if isinstance(error, RunStopped):
                 self._end(error)
             if is_from_a_peer(error):
@@ -131,16 +90,13 @@ class CrashHandler:
     def _end_on_sigterm(self, receiving: int) -> None:
         while signal.SIGTERM not in os.read(receiving, 1):
             pass
-        is_done = self._done_since is not None
-        if not is_done and self._stop.request():
+        if self._stop.request():
             # The main thread ends the process when the checkpoint is complete. If that fails, the
             # one before is used.
             deadline = time.monotonic() + CHECKPOINT_SECONDS
             while time.monotonic() < deadline and find_failure() is None:
                 time.sleep(0.05)
         with self._lock:
-            if is_done:
-                self._end_well()
             # torchrun also stops the processes whose peer the kernel killed, which then could not
             # say so itself.
             killed = self._killed_peer() if self._topology.world_size > 1 else None
@@ -162,16 +118,6 @@ class CrashHandler:
         return PeerFailed(
             Outcome.OUT_OF_MEMORY, "the kernel killed a process of this job because memory ran out"
         )
-
-    def _end_well(self) -> NoReturn:
-        self._log_probes()
-        self._step_log.close()
-        exit_now(0)
-
-    def _log_probes(self) -> None:
-        """Their whole time: it belongs to no other run."""
-        assert self._done_since is not None
-        self._step_log.add_phase(PROBE, self._done_since, now(), {})
 
     def _end(self, error: BaseException) -> None:
         self._step_log.failed(error)

@@ -3,7 +3,6 @@
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from math import ceil
 from zlib import crc32
 
@@ -124,10 +123,8 @@ def train(
     should_stop: Callable[[StepLogger], bool],
     after_step: Callable[[], None] = lambda: None,
     checkpoints: Checkpoints | None = None,
-) -> Optimizer:
+) -> None:
     """Begins after the last step of the checkpoint that it resumes from, if there is one.
-
-    Returns the optimizer.
 
     ``after_step`` is called between two steps, by all ranks, before a checkpoint of the step is
     written.
@@ -205,17 +202,9 @@ def _seed(seed: int, step: int, data_rank: int) -> None:
 
 
 def one_step(
-    batches: list[Batch],
-    *,
-    setup: Setup,
-    strategy: TrainingStrategy,
-    optimizer: Optimizer,
-    updates: bool = True,
+    batches: list[Batch], *, setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer
 ) -> Tensor | None:
-    """Returns [], the loss; None on ranks that hold none.
-
-    ``updates``: whether the optimizer changes the weights.
-    """
+    """Returns [], the loss; None on ranks that hold none."""
     accelerator = setup.accelerator
     max_norm = setup.settings.gradient_clip_norm
 
@@ -224,19 +213,10 @@ def one_step(
             strategy.clip_gradients(max_norm)
 
     loss = strategy.forward_backward([accelerator.to_device(batch) for batch in batches])
-    if updates:
-        setup.number_format.step(optimizer, clip, strategy.agree_on_overflow)
+    setup.number_format.step(optimizer, clip, strategy.agree_on_overflow)
     drop_gradients(optimizer)
     accelerator.end_step()
     return loss
-
-
-def held_batches(
-    run: RunSettings, strategy: TrainingStrategy, dataset: TokenDataset, steps: int
-) -> list[list[Batch]]:
-    """Batches of the run's first ``steps``, which this process makes and holds in memory."""
-    settings = replace(run.settings, loader_workers=0)
-    return list(load_batches(replace(run, settings=settings), strategy, dataset, range(steps)))
 
 
 def load_batches(

@@ -10,7 +10,6 @@ each step, ``score`` to evaluate and ``stream_state_dict`` to save. Checkpoints 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any, Protocol
@@ -99,12 +98,6 @@ class TrainingStrategy(Protocol):
         Returns [], the mean loss of this replica's batches, unscaled and without a graph; None on
         ranks that hold none.
         """
-
-    def without_exchange(self) -> AbstractContextManager[None] | None:
-        """The context of steps in which ranks exchange nothing, after which they hold different
-        models; None if there is none.
-        """
-        return None
 
     def clip_gradients(self, max_norm: float) -> None:
         """Clip by the norm of the whole model's gradient, on each rank for its own part."""

@@ -2,7 +2,7 @@
 PyTorch or SageMaker.
 """
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 
 from torch import nn
@@ -47,8 +47,8 @@ class DataParallel(WholeModelStrategy):
         )
         return self._wrapped
 
-    def without_exchange(self) -> AbstractContextManager[None] | None:
-        return self._wrapped.no_sync() if self._is_wrapped else None
+    def _without_exchange(self) -> AbstractContextManager[None]:
+        return self._wrapped.no_sync() if self._is_wrapped else nullcontext()
 
     def _after_backward(self) -> None:
         self._setup.accelerator.average_gradients(self._parameters)

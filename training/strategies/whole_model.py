@@ -47,11 +47,13 @@ class WholeModelStrategy(TrainingStrategy):
         return build(self._parameters)
 
     def forward_backward(self, batches: Sequence[Batch]) -> torch.Tensor | None:
-        loss = train_batches(
-            self._module, batches, self._setup, lambda: self.without_exchange() or nullcontext()
-        )
+        loss = train_batches(self._module, batches, self._setup, self._without_exchange)
         self._after_backward()
         return loss
+
+    def _without_exchange(self) -> AbstractContextManager[None]:
+        """The context of backward passes in which ranks exchange nothing."""
+        return nullcontext()
 
     def _after_backward(self) -> None:
         """Average the gradients, if the backward pass did not."""

@@ -2,8 +2,7 @@
 the parameters.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ class ShardedOptimizerState(DataParallel):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._own: set[int]
-        self._sends_parts = True
 
     def build_optimizer(self, build: OptimizerBuilder) -> Optimizer:
         parameters = [parameter for parameter in self._parameters if parameter.requires_grad]
@@ -38,8 +36,6 @@ class ShardedOptimizerState(DataParallel):
                 parameter.grad = None
 
         def _exchange(*_: Any) -> None:
-            if not self._sends_parts:
-                return
             sent = [
                 distributed.broadcast(buffer, src=rank, async_op=True)
                 for rank, buffer in enumerate(buffers)
@@ -52,19 +48,6 @@ class ShardedOptimizerState(DataParallel):
         optimizer.register_step_pre_hook(_leave_to_others)
         optimizer.register_step_post_hook(_exchange)
         return optimizer
-
-    def without_exchange(self) -> AbstractContextManager[None] | None:
-        unsynchronised = super().without_exchange()
-        return None if unsynchronised is None else self._without_sending(unsynchronised)
-
-    @contextmanager
-    def _without_sending(self, unsynchronised: AbstractContextManager[None]) -> Iterator[None]:
-        self._sends_parts = False
-        try:
-            with unsynchronised:
-                yield
-        finally:
-            self._sends_parts = True
 
     def updates(self, parameter: nn.Parameter) -> bool:
         return id(parameter) in self._own

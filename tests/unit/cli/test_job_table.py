@@ -135,12 +135,8 @@ READ_THERE = (
                 ),
             ],
         ),
-        (
-            {"measurement": {"probes": True, "max_steps": 200}},
-            ["after 1 trial of each cell: up to 96 more steps"],
-        ),
     ],
-    ids=["data", "model", "both", "branch", "commit", "batch", "probes"],
+    ids=["data", "model", "both", "branch", "commit", "batch"],
 )
 def test_a_plan_says_what_comes_before_and_beside_the_runs(
     changes: dict[str, Any], told: list[str]
@@ -152,7 +148,7 @@ def test_a_plan_says_what_comes_before_and_beside_the_runs(
     )
     totals = " ".join(text_of(totals_table(suite, planned, None)).split())
     assert [each for each in told if each not in totals] == [], totals
-    for words in ("revision", "tokenised", "the Hub", "search their", "more steps"):
+    for words in ("revision", "tokenised", "the Hub", "search their"):
         assert (words in totals) == (words in " ".join(told)), words
 
 

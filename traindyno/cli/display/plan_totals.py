@@ -23,7 +23,6 @@ from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.plan import Plan, prices_of
 from traindyno.core.planning.planned_jobs import PlannedJob, planned_jobs
 from traindyno.core.planning.preparation_plan import PreparationPlan
-from traindyno.core.run.probe_steps import most_probe_steps
 from traindyno.core.run.processes import global_batch_size, world_size
 from traindyno.core.run.workload import Model
 from traindyno.core.search.largest_batch import (
@@ -124,8 +123,6 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     yield "seeds", seeds_text(suite, planned.cells[0].settings.seed)
     if any(cell.settings.batch_search for cell in planned.cells):
         yield "batch", probes_text(suite, planned)
-    if suite.measurement.probes:
-        yield "probes", probed_steps_text(suite)
     if planned.preparation:
         yield from _preparation_facts(suite, planned.preparation, ending)
     before = f"the {planned.preparation.label} and " if planned.preparation else ""
@@ -255,15 +252,6 @@ def probes_text(suite: Suite, planned: Plan) -> str:
         f"each, or {FEW_PROBES} where the first batch is within a factor of four of the largest "
         f"one, at most {seconds_text(seconds)} for each cell and {usd_text(usd)} in all, within "
         "the limit and the amounts below"
-    )
-
-
-def probed_steps_text(suite: Suite) -> str:
-    """What ``measurement.probes`` may take."""
-    count = most_probe_steps(suite.measurement.max_steps)
-    return (
-        f"after 1 trial of each cell: up to {count} more steps, in the expected cost and time,"
-        " and within the limit of the job and so the worst case"
     )
 
 

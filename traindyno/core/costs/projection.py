@@ -92,7 +92,8 @@ def project_run(result: RunResult) -> Projection | None:
         or scheduled is None
     ):
         return None
-    # A run of the whole work has no probes, and the measured session is the only one of its job.
+    # A run of the whole work has no probes, as earlier code made them, and the measured session is
+    # the only one of its job.
     if lost := measured.job.lost_seconds + measured.job.kept_seconds:
         billed = max(0.0, lost - unbilled_seconds(attempt, measured.job.interruptions))
         job_time = _without(job_time, wall=lost, training=billed)

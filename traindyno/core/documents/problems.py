@@ -37,24 +37,23 @@ EXPECTED_OF_TYPE = {
     str: "text",
     bool: "true or false",
 }
-#: Fields of a suite that earlier versions accepted
+DELETE_IT = "delete it"
+#: Fields of a suite that earlier versions accepted, with what to do instead
 REMOVED = {
-    *(
-        "checkpoint_hours",
-        "estimate_memory",
-        "infra_check",
-        "instance_preferences",
-        "max_contended_repeats",
-    ),
-    *(
-        "max_upload_seconds",
-        "measure_anyway",
-        "prefetch_factor",
-        "regions",
-        "remote_debug",
-        "scaling",
-    ),
-    *("training_plan", "warm_pool_seconds"),
+    "checkpoint_hours": DELETE_IT,
+    "estimate_memory": DELETE_IT,
+    "infra_check": DELETE_IT,
+    "instance_preferences": DELETE_IT,
+    "max_contended_repeats": DELETE_IT,
+    "max_upload_seconds": DELETE_IT,
+    "measure_anyway": DELETE_IT,
+    "prefetch_factor": DELETE_IT,
+    "probes": "delete it; the wait for data is measured in every run",
+    "regions": DELETE_IT,
+    "remote_debug": DELETE_IT,
+    "scaling": DELETE_IT,
+    "training_plan": DELETE_IT,
+    "warm_pool_seconds": DELETE_IT,
 }
 
 
@@ -168,9 +167,9 @@ def _words() -> Mapping[str, Mapping[str, str]]:
 
 
 def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
-    if name in REMOVED:
+    if isinstance(name, str) and name in REMOVED:
         return Problem(
-            path=join_path(path, str(name)), message=f"the field {name} was removed; delete it"
+            path=join_path(path, name), message=f"the field {name} was removed; {REMOVED[name]}"
         )
     if (advice := advice_on("fields", name)) is not None:
         message = f"unknown field {shown(name)}: {advice}"

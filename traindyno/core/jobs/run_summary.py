@@ -13,15 +13,13 @@ class RunTime:
     """The time of all its jobs as if none had been shared. Unknown values are None.
 
     ``seconds``: from the creation of each job to its end, billed or not. The overhead is the part
-    of the measured job's time that a job has once, however many runs it carries. ``probe_seconds``
-    are a part of the others.
+    of the measured job's time that a job has once, however many runs it carries.
     """
 
     billable_seconds: float | None
     seconds: float
     overhead_seconds: float | None = None
     overhead_billable_seconds: float | None = None
-    probe_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from traindyno.core.documents.plain import plain_values
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.stop_rule import steps_that_last
-from traindyno.core.run.probe_steps import most_probe_steps
 from traindyno.core.run.workload import workload_document
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
@@ -187,32 +186,10 @@ def _with_one_overhead(alone: Sequence[tuple[float, float]]) -> float:
 
 
 def _added_seconds(past: PastRun, suite: Suite) -> float | None:
-    """What this suite's steps and probes add to the run's seconds, or save; None if unknown."""
-    run = past.summary
-    if run.outcome is not Outcome.COMPLETED or suite.workload.task is Task.SCRIPT:
+    """What this suite's steps add to the run's seconds, or save; None if unknown."""
+    if past.summary.outcome is not Outcome.COMPLETED or suite.workload.task is Task.SCRIPT:
         return 0.0
-    of_steps = _seconds_of_more_steps(past, suite)
-    of_probes = _probe_seconds(run, suite)
-    return (
-        None
-        if of_steps is None or of_probes is None
-        else of_steps + of_probes - run.time.probe_seconds
-    )
-
-
-def _probe_seconds(run: RunSummary, suite: Suite) -> float | None:
-    """The mean over the trials of a cell, one of which is probed, if no step of a probe is faster
-    than the run's.
-    """
-    if not suite.measurement.probes:
-        return 0.0
-    if run.mean_step_seconds is None:
-        return None
-    return (
-        most_probe_steps(suite.measurement.max_steps)
-        * run.mean_step_seconds
-        / suite.measurement.trials
-    )
+    return _seconds_of_more_steps(past, suite)
 
 
 def _seconds_of_more_steps(past: PastRun, suite: Suite) -> float | None:

@@ -147,7 +147,6 @@ class RunRecord:
     tokens: Tokens | None = None
     target: QualityTarget | None = None
     trial_seed: int | None = None
-    probes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

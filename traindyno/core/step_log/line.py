@@ -51,15 +51,8 @@ PAUSE = "between_trainings"
 # smaller batch. Its facts: a text such as "32 became 8", and the last step whose work counts.
 BATCH_SEARCH = "batch_search"
 KEPT_STEPS = "kept_steps"
-# A phase of steps after the run's own work; its facts say what they leave out, and the seconds of
-# each step
+# A phase after the run's own work, in logs of earlier code
 PROBE = "probe"
-PROBED = "probed"
-STEP_SECONDS = "step_seconds"
-WHOLE_STEP = "whole_step"
-HELD_BATCHES = "held_batches"
-NO_EXCHANGE = "no_exchange"
-NO_OPTIMIZER = "no_optimizer"
 # A phase without length: how often, until then, the process's CUDA allocator freed its cache
 # because memory was short
 ALLOCATOR_RETRIES = "allocator_retries"

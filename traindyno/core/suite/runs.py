@@ -9,22 +9,14 @@ from typing import Any
 from traindyno.core.run.processes import dividing_batches, world_size
 from traindyno.core.run.settings import MOST_SEED, Settings
 from traindyno.core.suite.cells import Cell
-from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import UPLOAD_SECONDS
 from traindyno.core.suite.suite import Limits, Run, Suite
 
 GRACE_SECONDS = 3600
-PROBED_TRIAL = 2
 
 
 def run_id_of(cell_id: str, trial: int) -> str:
     return f"{cell_id}-t{trial}"
-
-
-def is_probed(run: Run, suite: Suite) -> bool:
-    """Whether the run ends with probes: one trial of each cell."""
-    is_wanted = suite.measurement.probes and suite.workload.task is not Task.SCRIPT
-    return is_wanted and run.trial == min(PROBED_TRIAL, suite.measurement.trials)
 
 
 def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) -> tuple[Run, ...]:

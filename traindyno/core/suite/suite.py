@@ -59,11 +59,6 @@ class Measurement(RunMeasurement):
         "trains with training.seed + k - 1, in every cell",
         default="none; the script reads TRAINDYNO_SEED",
     )
-    probes: bool = described(
-        False,
-        "after the second trial of each cell, or its only one: short probes that say which share "
-        "of a step is data, communication, optimizer and compute; not for script",
-    )
     confirm: Confirm | None = described(
         None,
         "{minutes: 20} runs the two leading cells once more at the end, for so long each: their "

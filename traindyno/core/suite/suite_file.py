@@ -21,6 +21,7 @@ from traindyno.core.documents.problems import (
     one_of,
     problems_of,
     unknown_field,
+    without,
 )
 from traindyno.core.documents.stored import JsonValue, is_number
 from traindyno.core.documents.versions import Format
@@ -79,7 +80,6 @@ SAY_LENGTH = frozenset(
         "stop_when",
         "evaluate_every_steps",
         "checkpoint_every_steps",
-        "probes",
     }
 )
 BATCH = int | BatchSearch
@@ -88,6 +88,8 @@ FULL_TRAINING = "none"
 WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
+# Earlier suites have these fields also where their file named none.
+REMOVED_WITH_DEFAULTS = frozenset({"measurement.probes"})
 STORED_SUITE = Format(name="stored suite", version=1)
 
 
@@ -346,7 +348,8 @@ def read_stored_suite(document: Mapping[str, Any]) -> Suite:
 
     Raises VersionUnknown.
     """
-    return suite_converter().structure(STORED_SUITE.read(document), Suite)
+    known = without(STORED_SUITE.read(document), REMOVED_WITH_DEFAULTS)
+    return suite_converter().structure(known, Suite)
 
 
 def cell_values(cell: Cell) -> dict[str, Any]:

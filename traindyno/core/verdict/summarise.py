@@ -9,7 +9,6 @@ from traindyno.core.jobs.run_summary import RunSummary, RunTime
 from traindyno.core.measurement.loss_parity import late_loss
 from traindyno.core.measurement.run_phases import script_phases
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.step_log.line import PROBE
 from traindyno.core.suite.choices import Purchase, Quality
 from traindyno.core.verdict.quantity import last_value, projected_seconds, tokens_per_second
 
@@ -39,7 +38,6 @@ def run_time(result: RunResult) -> RunTime:
         seconds=sum(result.phases_seconds.values()),
         overhead_seconds=overhead,
         overhead_billable_seconds=billed,
-        probe_seconds=result.phases_seconds.get(PROBE, 0.0),
     )
 
 
@@ -91,7 +89,6 @@ RUN_COLUMNS: Mapping[str, Callable[[RunResult], Any]] = {
     "seed": lambda each: each.seed,
     "outpaced_by": lambda each: each.bound and each.bound.by,
     "least_ratio": lambda each: each.bound and each.bound.least_ratio,
-    "probe_seconds": lambda each: each.phases_seconds.get(PROBE),
 }
 
 

@@ -203,7 +203,6 @@ def training_suite(
             checkpoint_every_steps=None
             if is_script
             else _checkpoint_every(suite, steps, projected),
-            probes=False,
             jobs=Jobs.SEPARATE,
         ),
     )

@@ -11,12 +11,13 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 from tests.unit.suites import small_document
-from traindyno.core.documents.problems import join_path, shown
+from traindyno.core.documents.problems import REMOVED, join_path, shown
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.run.settings import setting_types
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import structure_suite
+from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, structure_suite
 
 ROOT = Path(__file__).parents[4]
 # One of these is wrong for every type.
@@ -79,10 +80,25 @@ def test_message_about_a_field_begins_with_what_was_given(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["scaling", "pricing.regions", "training.prefetch_factor", "matrix.prefetch_factor"]
+    "path",
+    [
+        "scaling",
+        "pricing.regions",
+        "training.prefetch_factor",
+        "matrix.prefetch_factor",
+        "measurement.probes",
+    ],
 )
 def test_a_field_of_earlier_versions_is_to_be_deleted(path: str) -> None:
-    assert problems_at(path, 1) == [f"the field {path.rpartition('.')[2]} was removed; delete it"]
+    name = path.rpartition(".")[2]
+    assert problems_at(path, 1) == [f"the field {name} was removed; {REMOVED[name]}"]
+
+
+def test_a_stored_suite_of_earlier_code_is_read_without_its_removed_fields() -> None:
+    suite = parse_suite(small_document())
+    document = stored_suite(suite)
+    earlier = {**document, "measurement": {**document["measurement"], "probes": True}}
+    assert read_stored_suite(earlier) == suite
 
 
 def texts(file: Path) -> Iterator[str]:

@@ -55,34 +55,6 @@ def test_the_mean_of_earlier_runs_is_expected() -> None:
     assert (learned.run_count, learned.billable_seconds, learned.seconds) == (2, 400.0, 470.0)
 
 
-@pytest.mark.parametrize(
-    ("trials", "given", "extra"),
-    [
-        # 2 rounds of 4 probes of 2 + 10 steps of half a second: 48 s in one of the trials
-        (1, {}, 48.0),
-        (4, {}, 12.0),
-        # those of 100 steps: 2 + 5 steps for each probe, and 50 s less for the steps
-        (4, {"max_steps": 100}, 7.0 - 50.0),
-    ],
-)
-def test_probes_are_expected_after_one_trial_of_each_cell(
-    trials: int, given: dict[str, int], extra: float
-) -> None:
-    """What earlier runs spent on probes of their own is not counted twice, and not expected without
-    probes.
-    """
-    measurement = {"trials": trials, "max_steps": 200, **given}
-    earlier = [past(), past(probe_seconds=40.0, billable_seconds=340.0, seconds=460.0)]
-    for probes, more in ((True, extra), (False, -50.0 if given else 0.0)):
-        suite = parse_suite(small_document(measurement={**measurement, "probes": probes}))
-        learned = learn_from(suite, earlier)["cell"]
-        assert (learned.billable_seconds, learned.seconds) == pytest.approx(
-            (300.0 + more, 420.0 + more)
-        )
-    suite = parse_suite(small_document(measurement={**measurement, "probes": True}))
-    assert not learn_from(suite, [past(mean_step_seconds=None)])
-
-
 def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() -> None:
     trials = [("a", 0.50), ("a", 0.50), ("b", 0.55), ("b", 0.55)]
 

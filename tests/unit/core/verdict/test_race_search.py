@@ -17,7 +17,6 @@ from traindyno.core.step_log.line import SCATTER
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Jobs, Search
 from traindyno.core.suite.goal import Goal
-from traindyno.core.suite.runs import is_probed
 from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.next_round import MOST_UNTOLD, is_futile, plan_round
@@ -103,27 +102,6 @@ def test_contenders_run_once_where_each_cell_has_its_own_job() -> None:
         for number, each in enumerate(results)
     ]
     assert named(planned(suite, alone)) == [(1, 2), (2, 2)]
-
-
-def test_in_a_race_all_cells_that_run_again_pay_for_probes_and_in_a_grid_all_cells() -> None:
-    """The verdict names two of three contenders.
-
-    The fourth cell is dropped, or its result is lost.
-    """
-    race = suite_of()
-    race = replace(race, measurement=replace(race.measurement, probes=True))
-    grid = replace(race, search=Search.GRID)
-    first = first_round(race, {1: 1.0, 2: 1.01, 4: 1.02, 8: 1.3})
-    lost = [*first[:3], done(race, 8, 1, 1.0, Outcome.INTERNAL_ERROR)]
-
-    def paying(suite: Suite, number: int, results: list[RunResult]) -> list[int]:
-        runs = planned(suite, results, number)
-        return sorted(run.cell.settings.batch_size for run in runs if is_probed(run, suite))
-
-    assert paying(race, 1, []) == []
-    assert paying(race, 2, first) == [1, 2, 4]
-    assert paying(race, 2, lost) == [8]
-    assert paying(grid, 1, []) == list(BATCHES)
 
 
 def test_outpaced_and_failed_cells_do_not_run_again_but_lost_ones_do() -> None:

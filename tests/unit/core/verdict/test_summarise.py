@@ -70,6 +70,5 @@ def test_a_run_that_measured_nothing_has_no_figures() -> None:
         "overhead_billable_seconds",
         "outpaced_by",
         "least_ratio",
-        "probe_seconds",
     }
     assert summarise(result).steps is None

@@ -58,7 +58,6 @@ PROJECTED = Projected(
             measurement={
                 "stop_when": {"relative_half_width": 0.01},
                 "max_steps": 900,
-                "probes": True,
                 "confirm": {"minutes": 1},
             }
         ),

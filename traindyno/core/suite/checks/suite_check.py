@@ -118,12 +118,6 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from check_seed_argument(suite)
     yield from _check_confirm(suite)
     yield from _check_goal(suite)
-    if suite.measurement.probes and suite.workload.task is Task.SCRIPT:
-        message = (
-            "a script's steps can't be probed, expected false; its wait for data is measured "
-            "without probes"
-        )
-        yield Problem(path="measurement.probes", message=message)
     most = suite.limits.max_job_seconds
     longest = suite.limits.max_run_seconds
     if longest is not None and longest > most:

@@ -1,15 +1,12 @@
-"""How often losses are called different, parts of a step miss the truth, and a seed decides, over
+"""How often losses are called different, and a seed decides, over
 many drawn suites.
 """
 
 import random
-from math import hypot
-from statistics import fmean
 
 import pytest
 
 from tests.unit.core.measurement.test_loss_parity import templates
-from tests.unit.core.measurement.test_step_parts import PROBE_STEPS, measured_parts
 from tests.unit.core.verdict.test_seeds_of_trials import judged_by_seeds, quality_suite
 from tests.unit.run_samples import known
 from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities
@@ -35,28 +32,6 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(
         found = check_loss_parities([templates(cell) for cell in levels])
         wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
     assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
-
-
-@pytest.mark.parametrize(("noise", "round_noise"), [(0.1, 0.0), (0.02, 0.05), (0.05, 0.03)])
-def test_the_intervals_hold_the_truth_as_often_as_they_say(
-    noise: float, round_noise: float
-) -> None:
-    """Also where what varies is the host's speed from probe to probe, which two rounds show by
-    three values.
-    """
-    truth = {"data": 0.03, "communication": 0.02, "optimizer": 0.01, "compute": 0.06}
-    covered, widths = [], []
-    for seed in range(60):
-        parts = measured_parts(truth, world_size=2, noise=noise, round_noise=round_noise, seed=seed)
-        for name in ("data", "communication", "optimizer"):
-            part = getattr(parts, name)
-            covered.append(abs(part.mean - truth[name]) <= part.half_width)
-            widths.append(part.half_width)
-    assert len(covered) == 180
-    assert sum(covered) / len(covered) >= 0.9
-    # Of a difference of two means: steps of 0.12 s, 20 of each probe in two rounds.
-    error = 0.12 * hypot(noise / PROBE_STEPS**0.5, round_noise / 2**0.5) * 2**0.5
-    assert fmean(widths) < 2.5 * 1.96 * error
 
 
 @pytest.mark.parametrize("cells", [2, 4])
