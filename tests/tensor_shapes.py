@@ -17,7 +17,6 @@ ANY = "[...]"
 SHAPE = r"\[(?:\.\.\.|(?:[A-Z]|\d+)(?:, (?:[A-Z]|\d+))*)?\]"
 OF_PARAMETER = re.compile(rf"``(\w+)``\s+({SHAPE}(?:(?:,|,? or) {SHAPE})*)")
 RETURNED = re.compile(r"\breturns\b((?:\[\.\.\.\]|[^.;])*)", re.IGNORECASE)
-LETTER = re.compile(r"^([A-Z])  \w", re.MULTILINE)
 
 
 Definition = tuple[str, ast.FunctionDef, list[ast.Module | ast.ClassDef]]
@@ -36,10 +35,6 @@ class Function:
     text_around: str
 
     @property
-    def says_shapes(self) -> bool:
-        return bool(re.search(SHAPE, self.own_text) or re.search(SHAPE, self.text_around))
-
-    @property
     def of_parameters(self) -> dict[str, list[str]]:
         """What the function's own text says of a parameter; else the text around it, which may say
         alternatives.
@@ -54,16 +49,6 @@ class Function:
     def returned(self) -> list[str]:
         found = RETURNED.search(self.own_text)
         return re.findall(SHAPE, OF_PARAMETER.sub("", found.group(1))) if found else []
-
-
-def letters_of(text: str) -> set[str]:
-    return {letter for shape in re.findall(SHAPE, text) for letter in re.findall("[A-Z]", shape)}
-
-
-def legend() -> set[str]:
-    return set(
-        LETTER.findall(ast.get_docstring(ast.parse((TRAINING / "__init__.py").read_text())) or "")
-    )
 
 
 def fit(

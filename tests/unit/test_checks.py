@@ -1,6 +1,4 @@
-"""The checks before a commit and in the CI are those of the Makefile, documented targets exist, and
-names are short.
-"""
+"""The CI runs targets of the Makefile, pages name those that exist, and a nightly run has parts."""
 
 import json
 import os
@@ -16,19 +14,6 @@ from tests.nightly import committed_seconds, deal, keep_seconds, note_passed, pa
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (REPO_ROOT / "Makefile").read_text()
-TESTS = REPO_ROOT / "tests"
-
-
-def test_pre_commit_and_pre_push_together_run_what_make_check_runs() -> None:
-    (parts,) = re.findall(r"^check: ([a-z ]+?) ##", MAKEFILE, flags=re.MULTILINE)
-    (repository,) = yaml.safe_load((REPO_ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    hooks = repository["hooks"]
-    assert {hook["entry"] for hook in hooks if hook["entry"].startswith("make")} == {
-        f"make {part}" for part in parts.split()
-    }
-    before_commit = [hook for hook in hooks if "stages" not in hook]
-    over_all_files = [hook["id"] for hook in before_commit if hook.get("pass_filenames") is False]
-    assert over_all_files == ["dockerfiles"], "seconds for a changed file"
 
 
 def test_the_workflows_run_the_parts_of_the_script_that_a_person_runs() -> None:
@@ -59,21 +44,6 @@ def test_the_workflows_run_the_parts_of_the_script_that_a_person_runs() -> None:
     assert "secrets." not in "".join(texts.values())
 
 
-def test_every_form_of_an_issue_can_be_read_by_github() -> None:
-    forms = [*(REPO_ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")]
-    assert len(forms) == 2
-    for form in map(yaml.safe_load, map(Path.read_text, forms)):
-        assert (
-            {"name", "description", "body"}
-            <= form.keys()
-            <= {"name", "description", "labels", "body"}
-        )
-        fields = [each for each in form["body"] if each["type"] != "markdown"]
-        assert {each["type"] for each in fields} <= {"textarea", "dropdown"}
-        assert len({each["id"] for each in fields}) == len(fields) > 2
-        assert any(each.get("validations") == {"required": True} for each in fields)
-
-
 def test_every_target_that_the_pages_name_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
     pages = [
@@ -92,16 +62,6 @@ def test_the_index_of_the_documentation_names_every_page() -> None:
     index = (REPO_ROOT / "docs" / "README.md").read_text()
     pages = {path.name for path in (REPO_ROOT / "docs").glob("*.md")} - {"README.md"}
     assert pages == set(re.findall(r"\(([a-z-]+\.md)\)", index))
-
-
-def test_names_of_tests_have_fewer_than_80_characters() -> None:
-    names = {
-        name
-        for path in TESTS.rglob("*.py")
-        for name in re.findall(r"\bdef (test_\w+)", path.read_text())
-    }
-    assert "test_names_of_tests_have_fewer_than_80_characters" in names
-    assert [name for name in sorted(names) if len(name) >= 80] == []
 
 
 def test_each_group_of_tests_is_in_one_part_of_make_nightly_the_longest_apart() -> None:

@@ -34,7 +34,6 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 QUOTED = re.compile(r"`([^`\n]+)`")
 FILE_NAME = re.compile(r"[\w<>./-]*(?:/|\.(?:json|md|py|txt|yaml))[\w<>./-]*")
 PLACEHOLDER = re.compile(r"<\w+>")
-ACCELERATOR = re.compile(r"""(?<!_URL": )"neuron"|AcceleratorKind\.NEURON|Image\.NEURON""")
 # Objects in S3 and the folder of the local cloud's state: the code makes them.
 MADE = ("code/", "models/", "runs/", "suites/<execution>", "transforms/", ".traindyno/")
 
@@ -100,29 +99,6 @@ def exists(path: str) -> bool:
     )
 
 
-def test_the_list_for_an_accelerator_names_each_file_that_knows_the_last_one() -> None:
-    section = (
-        (REPO_ROOT / "CONTRIBUTING.md")
-        .read_text()
-        .partition("\n## Add an accelerator")[2]
-        .partition("\n## ")[0]
-    )
-    listed = {
-        str(path.relative_to(REPO_ROOT))
-        for each in QUOTED.findall(section)
-        for path in REPO_ROOT.glob(PLACEHOLDER.sub("*", each))
-    }
-    product = [
-        path
-        for name in ("traindyno", "training", "infra")
-        for path in REPO_ROOT.glob(f"{name}/**/*.py")
-    ]
-    known = {
-        str(path.relative_to(REPO_ROOT)) for path in product if ACCELERATOR.search(path.read_text())
-    }
-    assert known - listed == set()
-
-
 def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
     (tree,) = re.findall(
         r"## Packages\n\n```\n(.*?)```", (REPO_ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL
@@ -176,18 +152,6 @@ def words_of(command: Any, *words: str) -> Iterator[str]:
         yield " ".join(words)
     for name, inner in getattr(command, "commands", {}).items():
         yield from words_of(inner, *words, name)
-
-
-def test_a_folder_of_unit_tests_has_the_name_of_the_package_that_it_tests() -> None:
-    unit = REPO_ROOT / "tests" / "unit"
-    folders = {path.parent.relative_to(unit).as_posix() for path in unit.rglob("test_*.py")} - {"."}
-    beside = ("traindyno", ".")  # the package, or beside it: localcloud, bench
-    assert "core/verdict" in folders
-    assert [
-        each
-        for each in sorted(folders)
-        if not any((REPO_ROOT / base / each).is_dir() for base in beside)
-    ] == []
 
 
 def test_the_readme_of_the_decisions_lists_each_of_them_once() -> None:
