@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match
 
+from localcloud.ministack_answers import EXIT_ERROR
 from tests.infra.synthesis import definition, lab
 from traindyno.core.errors import (
     CapacityUnavailable,
@@ -209,8 +210,7 @@ def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict
     assert not record.keys() & {"Catch", "Parameters", "InputPath", "ResultPath", "OutputPath"}
     # A call that is cut off has recorded some runs of its job, so many calls record all.
     assert all(
-        retries(record)[error]["MaxAttempts"] >= 60
-        for error in (RunsLeft.__name__, "Runtime.ExitError")
+        retries(record)[error]["MaxAttempts"] >= 60 for error in (RunsLeft.__name__, EXIT_ERROR)
     )
 
 

@@ -4,16 +4,20 @@ hold.
 
 import json
 import runpy
+from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from packaging.requirements import Requirement
 
 from tests.training.run_documents import run_document, run_training, write_texts
 from traindyno.core.s3_keys import SAMPLES_FILE
 from traindyno.core.serving.samples import differences, parse_samples
+from traindyno.sagemaker.serving import GPU_VARIABLE, IMAGES
+from training import inference
 
 # A classifier is served by tests/local/test_serving.py.
 MODELS = ("gpt2", "albert")
@@ -86,3 +90,18 @@ def test_a_gpu_that_pytorch_does_not_see_fails_the_start(
         RuntimeError, match=r"this instance type has a GPU, and PyTorch .* sees none"
     ):
         handler.model_fn(str(folder))
+
+
+def test_the_lab_sets_the_variable_of_the_handler() -> None:
+    assert inference.GPU_VARIABLE == GPU_VARIABLE
+
+
+def test_the_containers_pytorch_is_one_that_the_installed_transformers_takes() -> None:
+    """The endpoint installs the training's transformers into AWS's container."""
+    (needed,) = {
+        each.specifier
+        for each in map(Requirement, metadata.requires("transformers") or ())
+        if each.name == "torch" and each.specifier
+    }
+    for image in IMAGES.values():
+        assert image.partition(":")[2].partition("-")[0] in needed

@@ -16,6 +16,7 @@ import yaml
 from pyarrow import parquet
 from transformers import CONFIG_MAPPING
 
+from tests.unit.core.suite.test_shipped_suites import READ_FROM_DATA, check_baseline
 from traindyno.api import suite_defaults
 from traindyno.api.suite_defaults import CompletedSuite
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_startable_suite
@@ -69,6 +70,11 @@ def classifier(folder: Path, data: str, **changes: Any) -> Mapping[str, Any]:
     return CompletedSuite(
         {**document, **changes}, stem="my suite", folder=folder, is_local=True
     ).document
+
+
+@pytest.mark.parametrize("name", READ_FROM_DATA)
+def test_a_shipped_suite_is_read_from_its_data(name: str) -> None:
+    check_baseline(SUITES / f"{name}.yaml")
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "jsonl", "json", "parquet"])

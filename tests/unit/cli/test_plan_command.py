@@ -1,5 +1,6 @@
 """`traindyno plan` from files: no account, no credentials, no network."""
 
+import json
 import subprocess
 import sys
 from decimal import Decimal
@@ -240,11 +241,12 @@ def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(
     tmp_path: Path, form: str
 ) -> None:
     """`run` uploads it. The file has no price for the type of a job that copies."""
-    from transformers import AutoConfig, AutoModelForCausalLM
-
-    model_class: Any = AutoModelForCausalLM
-    small = AutoConfig.for_model("gpt2", n_head=2, n_embd=8, n_layer=1)
-    model_class.from_config(small).save_pretrained(tmp_path / "my-model")
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
     model: Any = "./my-model" if form == "short" else {"path": "./my-model"}
     answer = plan(tmp_path, *FILES, "--format", "json", workload={**IN_S3, "model": model})
     assert answer.status == 0

@@ -7,16 +7,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from importlib import metadata
-from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
-import boto3
 import botocore.session
 import pytest
 from botocore.validate import ParamValidator
-from packaging.requirements import Requirement
 
 from localcloud.sagemaker_service.api.request_check import check_request
 from tests.sentences import Snapshot
@@ -27,7 +22,6 @@ from tests.unit.run_samples import completed_result, failed_result, make_cell, m
 from tests.unit.serving_in_memory import (
     DEPLOYMENT,
     NAME,
-    ROLE,
     SAMPLES,
     SAVED_MODEL,
     SETTINGS,
@@ -62,12 +56,10 @@ from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.serving import (
     BLACKWELL,
     GPU_VARIABLE,
-    IMAGES,
     build_requests,
     container_kind,
 )
 from traindyno.store.results_bucket import ResultsBucket
-from training import inference
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/abc"
 SUBNETS, GROUPS = ("subnet-0123456789abcdef0",), ("sg-0123456789abcdef0",)
@@ -75,43 +67,6 @@ OWN_JOBS = LabJobs(
     subnet_ids=SUBNETS, security_group_ids=GROUPS, volume_key_arn=KEY, tags={"team": "vision"}
 )
 SAGEMAKER = botocore.session.get_session().get_service_model("sagemaker")
-
-
-def test_the_requests_are_those_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for tags, time limits, and the archive: the SDK packs the handler into another one."""
-    import sagemaker.model
-    from sagemaker.pytorch import PyTorchModel
-    from sagemaker.session import Session
-
-    client = MagicMock()
-    boto_session = boto3.Session("key", "secret", region_name="us-east-1")
-    session = Session(boto_session=boto_session, sagemaker_client=client, default_bucket="results")
-    session.s3_client = session.s3_resource = MagicMock()
-    monkeypatch.setattr(sagemaker.model.utils, "repack_model", lambda **_: None)
-    model = PyTorchModel(
-        name=NAME,
-        model_data=f"s3://results/models/{NAME}/model.tar.gz",
-        role=ROLE,
-        entry_point="inference.py",
-        source_dir=str(Path(inference.__file__).parent),
-        framework_version="2.6.0",
-        py_version="py312",
-        sagemaker_session=session,
-    )
-    model.deploy(1, "ml.c5.xlarge", endpoint_name=NAME, wait=False)
-    sent = {name: request for name, _, request in client.method_calls if name.startswith("create_")}
-    ours = dict(zip(sent, build_requests(DEPLOYMENT, SETTINGS), strict=True))
-    tags = {tag["Key"]: tag["Value"] for tag in ours["create_endpoint"]["Tags"]}
-    for requests in (ours, sent):
-        del requests["create_model"]["PrimaryContainer"]["ModelDataUrl"]
-        for request in requests.values():
-            request.pop("Tags", None)
-    (variant,) = ours["create_endpoint_config"]["ProductionVariants"]
-    for name in [name for name in variant if name.endswith("TimeoutInSeconds")]:
-        del variant[name]
-    assert ours == sent
-    assert (tags["traindyno:lab"], tags["traindyno:owner"]) == ("traindyno", "ada")
-    assert tags["traindyno:ends_at"] == "2026-09-21T15:13:20Z"
 
 
 def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> None:
@@ -138,23 +93,11 @@ def test_each_type_gets_known_requests_and_nvidia_types_the_images_driver() -> N
             assert shape.input_shape is not None
             report = ParamValidator().validate(request, shape.input_shape)
             assert not report.has_errors(), report.generate_report()
-    assert GPU_VARIABLE == inference.GPU_VARIABLE
     with pytest.raises(ModelNotServable, match=r"got ml\..*Expected an instance type with CPUs"):
         container_kind("ml.trn1.2xlarge")
     for blackwell in (each for each in types if each.startswith(BLACKWELL)):
         with pytest.raises(ModelNotServable, match=r"generation Blackwell\. Expected an older GPU"):
             container_kind(blackwell)
-
-
-def test_the_containers_pytorch_is_one_that_the_installed_transformers_takes() -> None:
-    """The endpoint installs the training's transformers into AWS's container."""
-    (needed,) = {
-        each.specifier
-        for each in map(Requirement, metadata.requires("transformers") or ())
-        if each.name == "torch" and each.specifier
-    }
-    for image in IMAGES.values():
-        assert image.partition(":")[2].partition("-")[0] in needed
 
 
 def test_what_can_not_be_served_creates_nothing() -> None:

@@ -10,8 +10,13 @@ from typing import Any
 
 import pytest
 
-from infra.retries import LAMBDA_FAULTS
-from localcloud.ministack_answers import ANY_EXCEPTION, WORKER_ENDED, WaitingTasks, with_error_type
+from localcloud.ministack_answers import (
+    ANY_EXCEPTION,
+    EXIT_ERROR,
+    WORKER_ENDED,
+    WaitingTasks,
+    with_error_type,
+)
 from traindyno.core.errors import Throttled
 
 EXCEPTIONS = [
@@ -66,15 +71,13 @@ def test_every_other_answer_is_unchanged(answer: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", [ANY_EXCEPTION, "RuntimeError"])
 @pytest.mark.parametrize("message", WORKER_ENDED)
-def test_a_function_whose_process_was_killed_is_a_fault_that_is_tried_again(
-    message: str, name: str
-) -> None:
+def test_a_killed_function_has_the_error_type_of_lambda(message: str, name: str) -> None:
     answer = {
         "body": {"errorMessage": f"{message}. stderr: ", "errorType": name},
         "error": True,
         "log": "WARN: no",
     }
-    assert with_error_type(answer)["body"]["errorType"] in LAMBDA_FAULTS
+    assert with_error_type(answer)["body"]["errorType"] == EXIT_ERROR
 
 
 def test_a_task_takes_one_answer_and_others_are_left_to_ministack() -> None:

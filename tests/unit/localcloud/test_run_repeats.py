@@ -12,7 +12,6 @@ from localcloud.run_repeats import (
     MOST_KEPT,
     KeptRepeats,
     keep,
-    measure,
     measured_share,
     scatter_in,
 )
@@ -59,13 +58,6 @@ def test_a_measurement_counts_once_and_the_oldest_go(home: Home) -> None:
 def test_runs_that_agree_by_chance_are_not_taken_for_no_scatter(home: Home) -> None:
     keep(home, DOCTOR, [[1.0] * 5])
     assert measured_share(home) == ACCELERATORS
-
-
-def test_equal_runs_are_timed() -> None:
-    told: list[str] = []
-    assert len(measure(tell=told.append, runs=2, seconds=0.05)) == 2
-    assert len(told) == 2
-    assert all("ms a step" in each for each in told)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
-"""Image addresses against the SageMaker SDK's own tables."""
+"""The image of each kind of job, and its address."""
 
 import json
 from dataclasses import replace
-from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -12,7 +11,6 @@ import pytest
 from tests.unit.sagemaker.image_tables import read_accounts
 from tests.unit.sagemaker.test_request import SETTINGS
 from traindyno.aws.image_addresses import IMAGES
-from traindyno.core.lab_names import OTHER_PARTITIONS
 from traindyno.core.run.settings import Settings
 from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Compiler, Strategy, Task
@@ -25,13 +23,6 @@ from traindyno.sagemaker.images import (
 )
 from traindyno.sagemaker.job_settings import JobSettings
 
-# Each worker collects this module, and the SDK's import takes seconds.
-(PYTORCH_TABLE,) = (
-    each
-    for each in files("sagemaker") or ()
-    if each.match("sagemaker/image_uri_config/pytorch.json")
-)
-TABLES = Path(str(PYTORCH_TABLE.locate())).parent
 WORKLOAD = Workload(task=Task.CAUSAL_LM, examples=1)
 LAB = JobSettings(
     region="us-east-1",
@@ -41,47 +32,6 @@ LAB = JobSettings(
         kind: f"1.dkr.ecr.us-east-1.amazonaws.com/lab:{image}" for kind, image in IMAGES.items()
     },
 )
-
-
-def sdk_accounts(table: str) -> dict[str, str]:
-    document = json.loads((TABLES / f"{table}.json").read_text())
-    versions = document.get("training", document)["versions"].values()
-    return {
-        region: account
-        for version in versions
-        if "registries" in version
-        for region, account in version["registries"].items()
-        if version["repository"] != "sagemaker-pytorch"
-    }
-
-
-@pytest.mark.parametrize(
-    ("table", "image"),
-    [
-        ("pytorch", "pytorch-training:2.8.0-gpu-py312"),
-        ("pytorch-smp", "smdistributed-modelparallel:2.5.1-gpu-py311-cu124"),
-    ],
-)
-def test_accounts_are_the_sdks_in_every_region(table: str, image: str) -> None:
-    for region, account in sdk_accounts(table).items():
-        if region.startswith(OTHER_PARTITIONS):
-            continue  # labs work in no such region
-        assert stock_image_uri(image, region).split(".")[0] == account, region
-
-
-@pytest.mark.parametrize("region", ["us-east-1", "eu-south-2"])
-def test_the_address_is_the_one_that_the_sdk_retrieves(region: str) -> None:
-    from sagemaker import image_uris
-
-    theirs = image_uris.retrieve(
-        "pytorch",
-        region,
-        version="2.5.1",
-        py_version="py311",
-        instance_type="ml.p4d.24xlarge",
-        image_scope="training",
-    )
-    assert stock_image_uri("pytorch-training:2.5.1-gpu-py311", region) == theirs
 
 
 def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:

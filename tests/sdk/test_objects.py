@@ -10,29 +10,25 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from tests.data.golden.capture_originals import PACKS, ROLE, Case, open_session
-from tests.unit.report.test_report import report_of
-from tests.unit.run_samples import completed_result
 from tests.unit.sagemaker.test_original_requests import our_requests
 from tests.unit.sagemaker.test_request import SETTINGS
 from tests.unit.suites import script_document
 from traindyno import Decisions, JobNotImportable, SdkJobRefused, Suite, from_estimator
-from traindyno.api.executions import winning_request
-from traindyno.api.lab_target import LabTarget
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite as CheckedSuite
-from traindyno.sagemaker.job_settings import JobSettings, LabJobs
+from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.sdk_jobs import build_estimator, build_model_trainer
 from traindyno.slices.imported.estimator import record
 from traindyno.slices.imported.suite_of_job import NO_FIELD, base_request, comparable
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SDK3 = ROOT / ".envs/model_trainer/bin/python"
 SESSION = open_session()
 DECISIONS = Decisions(examples=1000, max_usd=Decimal(50), max_hours=Decimal(9))
@@ -211,33 +207,3 @@ def test_train_of_a_cells_trainer_sends_the_labs_request() -> None:
     assert sent.keys() == REQUESTS.keys()
     for name, request in sent.items():
         assert as_the_sdk_3_sends(request) == as_the_sdk_3_sends(REQUESTS[name]), name
-
-
-def test_the_winning_request_is_that_of_the_cell_in_a_job_of_its_own() -> None:
-    suite = parse_suite(script_document())
-    results = [
-        completed_result(cell, trial, step_seconds=1 + index + trial / 100, suite=suite)
-        for index, cell in enumerate(suite.cells)
-        for trial in (1, 2, 3)
-    ]
-    report = report_of(results, suite)
-    row = SimpleNamespace(script_s3_uri=None, source_s3_uri="s3://results/source.tar.gz", images={})
-    serving = SimpleNamespace(region="us-east-1", jobs=LabJobs())
-    target = SimpleNamespace(
-        services=SimpleNamespace(executions=SimpleNamespace(find=lambda _: row)),
-        deployment=SimpleNamespace(
-            serving=serving, training_role_arn="arn:role", bucket="results", lab="traindyno"
-        ),
-    )
-    request = winning_request(cast("LabTarget", target), report)
-    settings = JobSettings(
-        region="us-east-1",
-        role_arn="arn:role",
-        results_bucket="results",
-        source_s3_uri="s3://results/source.tar.gz",
-    )
-    best = next(each.run for each in results if each.run.cell.cell_id == report.verdict.recommended)
-    assert request == build_training_job_request(best, suite, attempt=1, settings=settings)
-    nothing = replace(report, verdict=replace(report.verdict, recommended=None))
-    with pytest.raises(SdkJobRefused, match="recommends no cell: expected a verdict with a cell"):
-        winning_request(cast("LabTarget", target), nothing)

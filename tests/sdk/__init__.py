@@ -1,0 +1,1 @@
+"""Requests, image addresses and objects, compared with the SageMaker SDK itself."""
