@@ -38,8 +38,8 @@ demo: install ## Benchmark this machine: local cloud, quickstart suite or SUITE=
 	@$(BIN)/traindyno local up
 	@$(BIN)/traindyno run "$(SUITE)" --local
 
-unit: install ## Run the unit tests: no AWS, no torch, no local cloud; 1 to 3 minutes
-	$(BIN)/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
+unit: .envs/unit/.installed ## Run the unit tests, in an environment without torch and the CDK: 1 to 4 minutes
+	.envs/unit/bin/python -m pytest tests/unit --numprocesses logical --maxprocesses 4
 
 test: install ## Run every test, with the end-to-end tests in their own local cloud
 	$(BIN)/python -m pytest --numprocesses $(TEST_WORKERS)
@@ -107,6 +107,7 @@ image-tables: install ## Write the accounts of AWS's images from the tables of t
 lock: .envs/uv/.installed ## Resolve pyproject.toml and the .in files into the requirements files; LOCK=--upgrade takes the newest versions
 	comment=$$(grep '^#' requirements.txt) && $(COMPILE) --extra train --extra lab --extra dev pyproject.toml -o requirements.txt && sed -i "1i $${comment//$$'\n'/\\n}" requirements.txt
 	$(HASHED) --no-deps --no-emit-package torch requirements.txt -o requirements/lock.txt
+	$(HASHED) --constraint requirements.txt --extra unit pyproject.toml -o requirements/unit.txt
 	for group in $(notdir $(RESOLVED)); do $(HASHED) --group $$group -o requirements/$$group.txt || exit 1; done
 	for group in $(notdir $(BESIDE)) image_tables; do $(HASHED) --no-deps --group $$group -o requirements/$$group.txt || exit 1; done
 	for file in $(LISTED); do $(HASHED) --no-deps $$file.in -o $$file.txt || exit 1; done
@@ -127,7 +128,7 @@ $(VENV)/.installed: requirements.txt requirements/lock.txt requirements/torch_wh
 	@$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
-$(RESOLVED:=/.installed): .envs/%/.installed: requirements/%.txt
+$(RESOLVED:=/.installed) .envs/unit/.installed: .envs/%/.installed: requirements/%.txt
 	@echo "Making .envs/$*"
 	@test -x .envs/$*/bin/python || $(PYTHON) -m venv .envs/$*
 	@.envs/$*/bin/python $(LOCKED) -r $<

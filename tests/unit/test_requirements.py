@@ -73,8 +73,12 @@ TOOLKITS = ("toolkit", "toolkit_with_shell")
 
 def commands() -> list[str]:
     """What the Makefile and the Dockerfiles run."""
-    names = ("lint", "mutants", "golden", "model_trainer", "syne_tune", "trl", *TOOLKITS, "uv")
-    targets = ["install", "image-tables", *(f".envs/{name}/.installed" for name in names)]
+    names = ("lint", "mutants", "golden", "model_trainer", "syne_tune", "trl", *TOOLKITS)
+    targets = [
+        "install",
+        "image-tables",
+        *(f".envs/{name}/.installed" for name in (*names, "unit", "uv")),
+    ]
     made = subprocess.run(
         ["make", "--dry-run", "--always-make", *targets],
         cwd=REPO_ROOT,
@@ -103,6 +107,7 @@ def test_every_installation_of_a_requirements_file_requires_hashes() -> None:
             "syne_tune",
             "trl",
             *TOOLKITS,
+            "unit",
             "uv",
         )
     }
