@@ -16,7 +16,7 @@ from tests.training.checkpointed import Attempt, train_attempts
 from tests.training.strategy_cases import WORKLOADS, Case, blueprint_of, global_batch, workload
 from tests.training.strategy_trial import make_setup
 from traindyno.core.run.settings import Adapter, LearningRate
-from traindyno.core.suite.choices import OptimizerName, Task
+from traindyno.core.suite.choices import BaseWeights, OptimizerName, Precision, Task
 from training.errors import WorkloadError
 from training.memory.estimate import estimate_memory
 from training.models.adapter import head_names
@@ -42,6 +42,7 @@ TRAINED = {
     "learning_rate": LearningRate(base=3e-3),
     "weight_decay": 0.0,
 }
+OF_BF16 = {"base_weights": BaseWeights.BF16, "precision": Precision.BF16}
 
 
 def adapted(model: str, **options: Any) -> Case:
@@ -76,6 +77,11 @@ def by_peft(case: Case, own: dict[str, torch.Tensor]) -> nn.Module:
     base = blueprint_of(plain).materialise(torch.device("cpu"))
     task = WORKLOADS[case.model][0]
     is_classified = task is Task.SEQUENCE_CLASSIFICATION
+    heads = head_names(base)
+    if case.options.get("base_weights") is BaseWeights.BF16:
+        for name, parameter in base.named_parameters():
+            if not name.startswith(tuple(heads)):
+                parameter.data = parameter.data.bfloat16()
     config = LoraConfig(
         r=ADAPTER.rank,
         lora_alpha=ADAPTER.scale,
@@ -84,7 +90,7 @@ def by_peft(case: Case, own: dict[str, torch.Tensor]) -> nn.Module:
         if "mixtral" in case.model
         else "all-linear",
         task_type="SEQ_CLS" if is_classified else None,
-        modules_to_save=head_names(base) or None,
+        modules_to_save=heads or None,
     )
     model: nn.Module = get_peft_model(base, config)
     with torch.no_grad():
@@ -94,13 +100,21 @@ def by_peft(case: Case, own: dict[str, torch.Tensor]) -> nn.Module:
     return model
 
 
+@pytest.mark.parametrize(
+    ("options", "tolerance"),
+    [({}, 1e-5), pytest.param(OF_BF16, 2e-3, marks=pytest.mark.nightly)],
+    ids=["fp32", "bf16"],
+)
 @pytest.mark.parametrize("model", FAMILIES)
-def test_a_hundred_steps_are_those_of_peft_with_a_plain_loop(model: str) -> None:
-    case = adapted(model)
+def test_a_hundred_steps_are_those_of_peft_with_a_plain_loop(
+    model: str, options: dict[str, Any], tolerance: float
+) -> None:
+    case = adapted(model, **options)
     strategy = placed(case)
     own = {name: tensor.detach().clone() for name, tensor in strategy.named_tensors().items()}
     theirs = by_peft(case, own)
-    objective = Objective(theirs, WORKLOADS[model][0]).train()  # type: ignore[arg-type]
+    autocast = torch.autocast("cpu", torch.bfloat16) if options else None
+    objective = Objective(theirs, WORKLOADS[model][0], autocast).train()  # type: ignore[arg-type]
     trained = [each for each in theirs.parameters() if each.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=3e-3, weight_decay=0.0, fused=True)
     expected = []
@@ -111,7 +125,7 @@ def test_a_hundred_steps_are_those_of_peft_with_a_plain_loop(model: str) -> None
         optimizer.zero_grad()
         expected.append(float(loss.detach()))
     found = losses_of(case, strategy, STEPS)
-    assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) <= 1e-5
+    assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) <= tolerance
     assert found[0] - found[-1] > 1e-2
     mine = sum(each.numel() for each in strategy.named_tensors().values() if each.requires_grad)
     assert mine == sum(each.numel() for each in trained)
