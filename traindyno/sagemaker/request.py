@@ -215,8 +215,6 @@ def job_request(
         "ProfilerConfig": {"DisableProfiler": True},
         "Tags": job_tags(suite.name, execution_id, owner_id, settings),
     }
-    if chosen.instance in suite.training_plans:
-        request["ResourceConfig"]["TrainingPlanArn"] = suite.training_plans[chosen.instance]
     # SageMaker limits the wait: on spot together with the run time; on demand for accelerators
     # only.
     if suite.purchase is Purchase.SPOT:

@@ -46,7 +46,6 @@ def build_estimator(request: Mapping[str, Any], *, session: Any = None) -> Any:
         instance_count=resources["InstanceCount"],
         volume_size=resources["VolumeSizeInGB"],
         volume_kms_key=resources.get("VolumeKmsKeyId"),
-        training_plan=resources.get("TrainingPlanArn"),
         max_run=stopping["MaxRuntimeInSeconds"],
         max_wait=stopping.get("MaxWaitTimeInSeconds"),
         use_spot_instances=request.get("EnableManagedSpotTraining", False),
@@ -114,7 +113,6 @@ def build_model_trainer(request: Mapping[str, Any], *, session: Any = None) -> A
             instance_count=resources["InstanceCount"],
             volume_size_in_gb=resources["VolumeSizeInGB"],
             volume_kms_key_id=resources.get("VolumeKmsKeyId"),
-            training_plan_arn=resources.get("TrainingPlanArn"),
             enable_managed_spot_training=request.get("EnableManagedSpotTraining"),
         ),
         networking=configs.Networking(

@@ -270,19 +270,6 @@ def test_only_aws_accelerators_get_a_pending_limit(instance: str) -> None:
     assert request["StoppingCondition"] == {"MaxRuntimeInSeconds": 1800}
 
 
-def test_a_training_plan_applies_to_its_instance_type_only() -> None:
-    arn = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/reserved"
-    plans = {"ml.p5.48xlarge": arn}
-    planned = first_request(
-        small_suite(training={"instance": "ml.p5.48xlarge"}, training_plans=plans)
-    )
-    assert planned["ResourceConfig"]["TrainingPlanArn"] == arn
-    assert model_problems(planned) == []
-    assert (
-        "TrainingPlanArn" not in first_request(small_suite(training_plans=plans))["ResourceConfig"]
-    )
-
-
 @pytest.mark.parametrize(
     ("changes", "keeps"),
     [

@@ -53,6 +53,7 @@ REMOVED = {
     "remote_debug": DELETE_IT,
     "scaling": DELETE_IT,
     "training_plan": DELETE_IT,
+    "training_plans": "delete it; jobs run on demand, or on spot with purchase: spot",
     "warm_pool_seconds": DELETE_IT,
 }
 

@@ -176,10 +176,6 @@ class _Spine:
         Purchase.ON_DEMAND,
         "spot costs less; a run that is interrupted resumes from its newest checkpoint",
     )
-    training_plans: Mapping[str, str] = described(
-        {},
-        "instance type → ARN of the SageMaker training plan whose reserved capacity its jobs use",
-    )
     job: JobOptions = described(JobOptions(), "what SageMaker adds to each job", default="none")
     pricing: Pricing = described(
         Pricing(), "{spot}: its price for the same measurements", default="none"

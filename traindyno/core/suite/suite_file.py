@@ -89,7 +89,7 @@ WRONG_VALUE = (Unexpected, BaseValidationError, FieldProblems)
 
 Part = TypeVar("Part")
 # Earlier suites have these fields also where their file named none.
-REMOVED_WITH_DEFAULTS = frozenset({"measurement.probes"})
+REMOVED_WITH_DEFAULTS = frozenset({"measurement.probes", "training_plans"})
 STORED_SUITE = Format(name="stored suite", version=1)
 
 

@@ -40,7 +40,7 @@ from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES
 # These fields of a workload say how the work is done; two executions that differ in them can be
 # compared.
 MEANS = ("source", "entry_point", "image", "environment")
-RUNNING = ("measurement", "purchase", "training_plans")
+RUNNING = ("measurement", "purchase")
 NONE = "none"
 # Of this machine from one execution to the next, in standard deviations of single runs; assumed.
 LEVELS_APART = 2.0

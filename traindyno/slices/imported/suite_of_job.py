@@ -408,22 +408,14 @@ def _placement(job: Mapping[str, Any]) -> dict[str, Any]:
         raise JobNotImportable(
             f"{job_name(job)}: it has instance groups, expected instances of one type"
         )
-    instance = resources.get("InstanceType") or next(iter(_preferred(job)), None)
+    preferred = [each["InstanceType"] for each in resources.get("InstancePreferences", ())]
+    instance = resources.get("InstanceType") or next(iter(preferred), None)
     if instance is None or find_instance_type(str(instance)) is None:
         close = ", ".join(close_instance_types(str(instance))) or "a training instance type"
         raise JobNotImportable(
             f"{job_name(job)}: its instance type is {instance}, expected {close}"
         )
     return {"instance": instance, "instance_count": resources.get("InstanceCount", 1)}
-
-
-def _preferred(job: Mapping[str, Any]) -> Mapping[str, str | None]:
-    """Instance types of its InstancePreferences → training plan; the suite measures the first."""
-    preferences = job.get("ResourceConfig", {}).get("InstancePreferences", ())
-    return {
-        each["InstanceType"]: next(iter(each.get("TrainingPlanArns", ())), None)
-        for each in preferences
-    }
 
 
 def _image(job: Mapping[str, Any]) -> dict[str, str]:
@@ -473,7 +465,7 @@ def channel_address(channel: Mapping[str, Any]) -> str | None:
 
 
 def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Limits, purchase, reserved capacity and what SageMaker adds to the job."""
+    """Limits, purchase and what SageMaker adds to the job."""
     condition = job.get("StoppingCondition", {})
     longest = condition.get("MaxRuntimeInSeconds", DEFAULT_RUNTIME_SECONDS)
     limits: dict[str, Any] = {"max_job_seconds": longest}
@@ -485,9 +477,6 @@ def _terms(job: Mapping[str, Any]) -> dict[str, Any]:
     if waiting is not None:
         limits["max_pending_seconds"] = int(max(waiting, PENDING_SECONDS.least or 0))
     resources = job.get("ResourceConfig", {})
-    plans = {resources.get("InstanceType"): resources.get("TrainingPlanArn"), **_preferred(job)}
-    if known := {name: plan for name, plan in plans.items() if name and plan}:
-        terms["training_plans"] = known
     metrics = job.get("AlgorithmSpecification", {}).get("MetricDefinitions", ())
     options = {
         "volume_size_gb": resources.get("VolumeSizeInGB"),

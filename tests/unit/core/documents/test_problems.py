@@ -87,6 +87,7 @@ def test_message_about_a_field_begins_with_what_was_given(path: str) -> None:
         "training.prefetch_factor",
         "matrix.prefetch_factor",
         "measurement.probes",
+        "training_plans",
     ],
 )
 def test_a_field_of_earlier_versions_is_to_be_deleted(path: str) -> None:
@@ -97,7 +98,8 @@ def test_a_field_of_earlier_versions_is_to_be_deleted(path: str) -> None:
 def test_a_stored_suite_of_earlier_code_is_read_without_its_removed_fields() -> None:
     suite = parse_suite(small_document())
     document = stored_suite(suite)
-    earlier = {**document, "measurement": {**document["measurement"], "probes": True}}
+    measurement = {**document["measurement"], "probes": True}
+    earlier = {**document, "measurement": measurement, "training_plans": {}}
     assert read_stored_suite(earlier) == suite
 
 

@@ -8,7 +8,6 @@ import pytest
 from tests.unit.suites import problems, script_document, small_document
 
 REGISTRY = "111111111111.dkr.ecr.us-east-1.amazonaws.com/"
-PLAN = "arn:aws:sagemaker:us-east-1:111111111111:training-plan/plan-1"
 
 
 def refused(**workload: Any) -> list[str]:
@@ -91,23 +90,6 @@ def test_variables_have_names_of_a_shell(name: str, is_valid: bool) -> None:
     assert [found.partition(" or TRAINDYNO_")[0] for found in refused(environment={name: "1"})] == (
         [] if is_valid else [expected]
     )
-
-
-@pytest.mark.parametrize(
-    ("arn", "says"),
-    [
-        (PLAN, None),
-        (
-            "arn:aws:ec2:us-east-1:111111111111:capacity-reservation/cr-0abc",
-            "can't use EC2 capacity reservations",
-        ),
-        ("plan-1", 'got "plan-1"'),
-    ],
-)
-def test_a_training_plan_is_named_by_its_arn(arn: str, says: str | None) -> None:
-    found = problems(script_document(training_plans={"ml.g5.xlarge": arn}))
-    assert len(found) == (says is not None)
-    assert all(str(says) in each and ("EC2" in each) is ("ec2" in arn) for each in found)
 
 
 @pytest.mark.parametrize(("characters", "paths"), [(1500, []), (2500, ["training"] * 2)])

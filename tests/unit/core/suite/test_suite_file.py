@@ -76,7 +76,6 @@ NO_DEFAULTS = small_document(
     include=[{"learning_rate": 1e-4, "gradient_clip_norm": 1.0}],
     measurement={"trials": 5, "warmup": 12, "max_steps": 7, "evaluate": True, "save_model": True},
     purchase="spot",
-    training_plans={"ml.g5.xlarge": "arn:aws:sagemaker:us-east-1:123456789012:training-plan/p"},
     claims=CLAIMS,
     notes="why",
 )
@@ -181,7 +180,7 @@ FORM: dict[str, tuple[dict[str, Any], list[str]]] = {
             "one of name, goal, workload, matrix, "
             "training, baseline, include, exclude, preparation, measurement, "
             "limits, tolerance, search, purchase, "
-            "training_plans, job, pricing, estimates, claims, "
+            "job, pricing, estimates, claims, "
             "notes"
         ],
     ),

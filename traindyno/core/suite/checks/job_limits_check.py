@@ -46,9 +46,6 @@ CHANNEL_NAME = re.compile(r"[A-Za-z0-9.\-_]{1,64}")
 IMAGE_CHARACTERS = 255
 METRIC_COUNT = 40
 METRIC_CHARACTERS = 500
-TRAINING_PLAN_ARN = re.compile(r"arn:aws[a-z\-]*:sagemaker:[a-z0-9\-]*:[0-9]{12}:training-plan/.+")
-
-EC2_RESERVATION = re.compile(r"(^|[:/])cr-[0-9a-f]|capacity-reservation|capacity-block")
 
 
 def check_job_limits(suite: Suite) -> Iterator[Problem]:
@@ -58,22 +55,6 @@ def check_job_limits(suite: Suite) -> Iterator[Problem]:
     yield from _check_launcher_names(suite)
     yield from _check_environment(suite)
     yield from _check_channel_names(suite.workload)
-    for name, arn in suite.training_plans.items():
-        if not TRAINING_PLAN_ARN.fullmatch(arn):
-            expected = "arn:aws:sagemaker:<region>:<account>:training-plan/<name>"
-            yield Problem(
-                path=f"training_plans.{name}",
-                message=f'got "{arn}"{_hint(arn)}, expected {expected}',
-            )
-
-
-def _hint(arn: str) -> str:
-    if not EC2_RESERVATION.search(arn):
-        return ""
-    return (
-        " of EC2: training jobs can't use EC2 capacity reservations (reserve a SageMaker training "
-        "plan for the target training-job)"
-    )
 
 
 def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:

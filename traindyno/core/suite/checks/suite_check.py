@@ -139,8 +139,6 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
         )
         yield Problem(path="measurement.save_best", message=message)
     yield from check_batch_search(suite)
-    for name in suite.training_plans:
-        yield from check_instance_type(f"training_plans.{name}", name)
     yield from _check_preparation(suite)
     for name in suite.pricing.spot:
         yield from check_instance_type(f"pricing.spot.{name}", name)
