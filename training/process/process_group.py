@@ -90,13 +90,6 @@ def sum_over_ranks(values: torch.Tensor) -> torch.Tensor:
     return summed.cpu()
 
 
-def is_so_on_all_ranks(is_so: bool) -> bool:
-    """Whether it is so on every rank, all of which must call this."""
-    if not distributed.is_initialized():
-        return is_so
-    return int(sum_over_ranks(torch.tensor(int(is_so)))) == distributed.get_world_size()
-
-
 def decided_by_first_rank(decision: bool) -> bool:
     """Returns the first rank's decision on every rank."""
     return bool(number_of_first_rank(decision))

@@ -24,7 +24,6 @@ from training.run.ending import FAILURE_EXIT_CODE, exit_now
 
 KEY = "traindyno/failure"  # in the job's store
 PATIENCE_SECONDS = 2.0  # a failing peer names its cause before its connections close
-WATCH_SECONDS = 0.5
 PEER_SIGNS = (
     "closed by peer",
     "reset by peer",
