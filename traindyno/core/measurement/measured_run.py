@@ -26,7 +26,6 @@ LEARNT_LATER = (BATCH_SEARCH, ROW_VALUES)
 # between cells.
 LARGEST_STEAL_SHARE = LEAST_CHANGE
 LARGEST_FOREIGN_SHARE = 0.05
-MOST_STEP_TIMES = 600
 
 
 def checkpoint_seconds(session: Session) -> float | None:
@@ -100,17 +99,6 @@ def _of_host(processes: Sequence[ProcessLog]) -> Contention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepTimeline:
-    """Slowest-rank seconds by step; with a ``stride`` above 1, each value is the mean of that many
-    steps.
-    """
-
-    first_step: int
-    stride: int
-    seconds: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredJob:
     """The job of the measured session, and what its other sessions took.
 
@@ -135,7 +123,6 @@ class MeasuredRun:
     steady_state: SteadyState
     #: None if no step was steady, or if a rank's log is missing: then not all work is known.
     throughput: Throughput | None
-    timeline: StepTimeline
     samples_before_steady: int
     loss: LossCurve
     #: Evaluations in the measured job.
@@ -235,7 +222,6 @@ def measure_run(
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput,
-        timeline=_timeline(table),
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
         loss=draw_loss_curve(*(each.kept for each in divided), began_at=first_began),
         evaluations=tuple(each for session in sessions for each in session.evaluations),
@@ -291,14 +277,3 @@ def _lost_seconds(sessions: Sequence[Session], measured: Session) -> float:
     if own_end is None:
         return 0.0
     return max(ends) - min(each.begin for each in sessions) - (own_end - measured.begin)
-
-
-def _timeline(table: StepTable) -> StepTimeline:
-    seconds = table.slowest_seconds
-    stride = max(1, -(-len(seconds) // MOST_STEP_TIMES))
-    chunks = (seconds[begin : begin + stride] for begin in range(0, len(seconds), stride))
-    return StepTimeline(
-        first_step=table.numbers[0],
-        stride=stride,
-        seconds=tuple(sum(chunk) / len(chunk) for chunk in chunks),
-    )

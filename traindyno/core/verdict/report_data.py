@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from statistics import fmean
 from typing import Any, TypeVar
 
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_curve import LossCurve
-from traindyno.core.measurement.measured_run import StepTimeline
 from traindyno.core.measurement.run_result import (
     PreparationResult,
     RunResult,
@@ -22,7 +20,6 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite, stored_suite
 from traindyno.core.verdict.verdict import Verdict, parse_verdict, verdict_document
 
-STEP_TIMES_IN_ALL = 30_000
 LOSS_POINTS_IN_ALL = 20_000
 FEWEST_POINTS = 10
 
@@ -30,33 +27,21 @@ Value = TypeVar("Value")
 REPORT = Format(name="report data", version=1)
 
 
-def _downsample(result: RunResult, *, step_times: int, loss_points: int) -> RunResult:
+def _downsample(result: RunResult, *, loss_points: int) -> RunResult:
     measured = result.measured
     if measured is None:
         return result
-    timeline = downsample_timeline(measured.timeline, step_times)
     loss = downsample_loss(measured.loss, loss_points)
-    timeline = replace(timeline, seconds=tuple(map(_five_digits, timeline.seconds)))
     points = (
         replace(each, loss=_five_digits(each.loss), seconds=_five_digits(each.seconds))
         for each in loss.points
     )
     loss = replace(loss, points=tuple(points))
-    return replace(result, measured=replace(measured, timeline=timeline, loss=loss))
+    return replace(result, measured=replace(measured, loss=loss))
 
 
 def _five_digits(value: float) -> float:
     return float(f"{value:.5g}")
-
-
-def downsample_timeline(timeline: StepTimeline, most: int) -> StepTimeline:
-    if len(timeline.seconds) <= most:
-        return timeline
-    if most < FEWEST_POINTS:
-        return replace(timeline, seconds=())
-    stride = -(-len(timeline.seconds) // most)
-    seconds = tuple(fmean(chunk) for chunk in _chunks(timeline.seconds, stride))
-    return replace(timeline, stride=timeline.stride * stride, seconds=seconds)
 
 
 def downsample_loss(loss: LossCurve, most: int) -> LossCurve:
@@ -111,14 +96,11 @@ def shown_results(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[
     """
     order = {cell.cell_id: index for index, cell in enumerate(cells)}
     share = max(1, len(results))
-    step_times = STEP_TIMES_IN_ALL // share
     loss_points = LOSS_POINTS_IN_ALL // share
     ranked = sorted(
         results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial)
     )
-    return tuple(
-        _downsample(result, step_times=step_times, loss_points=loss_points) for result in ranked
-    )
+    return tuple(_downsample(result, loss_points=loss_points) for result in ranked)
 
 
 def report_document(report: Report) -> dict[str, Any]:
