@@ -129,14 +129,14 @@ def _cdk(home: Home, ports: Ports, *arguments: str, folder: Path) -> None:
             stderr=subprocess.STDOUT,
             umask=OWNER_ONLY,
         )
-    status = _wait(process, home)
+    status = _wait(process)
     if status != 0:
         raise LocalCloudFailed(
             f"cdk {arguments[0]} failed with {status}; the end of {log}:\n{tail(log)}"
         )
 
 
-def _wait(process: "subprocess.Popen[bytes]", home: Home) -> int:
+def _wait(process: "subprocess.Popen[bytes]") -> int:
     """The exit status."""
     try:
         return process.wait(TIME_LIMIT_SECONDS)

@@ -22,7 +22,7 @@ from traindyno.core.search.largest_batch import (
     next_batch,
 )
 from traindyno.parent.attempt import JobAttempt
-from traindyno.parent.document import BatchOrder, RunOrder
+from traindyno.parent.document import RunOrder
 from traindyno.parent.journal import probes_before
 from traindyno.parent.output import say
 from traindyno.parent.run_one import Ended
@@ -74,7 +74,7 @@ def find_batch(run: RunOrder, attempt: JobAttempt) -> Searched:
         batch = int(
             peers.first_says(key, lambda: str(next_batch(probes, order.first, possible) or 0))
         )
-        probe = _probe(run, batch, attempt, order) if batch else None
+        probe = _probe(run, batch, attempt) if batch else None
         at = batch or at
         has_probed = has_probed or bool(batch)
         if probe is None:
@@ -105,7 +105,7 @@ def _with_value(values: Dict[str, Any], path: Sequence[str], value: Any) -> Dict
     return {**values, name: _with_value(values[name], rest, value) if rest else value}
 
 
-def _probe(run: RunOrder, batch: int, attempt: JobAttempt, order: BatchOrder) -> Optional[Probe]:
+def _probe(run: RunOrder, batch: int, attempt: JobAttempt) -> Optional[Probe]:
     """None if it does not tell whether the batch fits."""
     attempt.journal.write(PROBE_BEGAN, run_id=run.run_id, batch=batch)
     probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))

@@ -135,7 +135,7 @@ class Race:
                 paces.setdefault(self._firsts.get(run_id, run_id), []).append(pace)
         return json.dumps(contenders_in_job(paces, self._scatter, runs))
 
-    def judge_of(self, run: RunOrder, began_at: float) -> Judge:
+    def judge_of(self, run: RunOrder) -> Judge:
         """For a run that is about to begin.
 
         A cell's further run is not ended for its pace: of many, one is behind by chance.
@@ -304,7 +304,7 @@ class Conductor:
         forget_end(attempt.host, run.run_id)
         self._write(RUN_BEGAN, run_id=run.run_id, place=self._begun)
         try:
-            judge = self._race.judge_of(run, began_at)
+            judge = self._race.judge_of(run)
             probed = searched.answers > 0
             turn = Turn(
                 began=began, place=self._begun, is_forked=is_forked, judge=judge, was_probed=probed

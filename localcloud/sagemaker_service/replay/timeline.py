@@ -111,7 +111,7 @@ def plan_stop(
     if before is S.UPLOADING:
         # Its script has ended: the upload goes on.
         return (replace(job.planned[-1], secondary_status=S.STOPPED, failure_reason=None),)
-    stopping, uploading = _ending(job, trace, is_limited=is_limited)
+    stopping, uploading = _ending(trace, is_limited=is_limited)
     upload_ms = now_ms + round(stopping.seconds * 1000)
     end_ms = upload_ms + round(uploading.seconds * 1000)
     return (
@@ -120,9 +120,7 @@ def plan_stop(
     )
 
 
-def _ending(
-    job: TrainingJob, trace: Trace, *, is_limited: bool = True
-) -> tuple[TimedStatus, TimedStatus]:
+def _ending(trace: Trace, *, is_limited: bool = True) -> tuple[TimedStatus, TimedStatus]:
     """What is billed after a stop: until the script ends or is ended, and the upload."""
     upload_seconds = (
         min(trace.upload_seconds, UPLOAD_SECONDS) if is_limited else trace.upload_seconds
@@ -222,7 +220,7 @@ def _cut_at_limits(job: TrainingJob, planned: Timeline, trace: Trace) -> Timelin
         )
         if room < timed.seconds:
             kept.append(replace(timed, seconds=max(room, 0.0)))
-            after = _ending(job, trace) if is_billed else ()
+            after = _ending(trace) if is_billed else ()
             return (*kept, *after, TimedStatus(secondary_status=ending))
         kept.append(timed)
         elapsed += timed.seconds

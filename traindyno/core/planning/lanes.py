@@ -255,7 +255,7 @@ def most_attempts(job: Job, suite: Suite) -> int:
     return suite.limits.max_attempts + len(job.runs) - 1
 
 
-def write_notes(suite: Suite, lanes: Sequence[LanePlan], quotas: QuotaReadings) -> Iterator[str]:
+def write_notes(lanes: Sequence[LanePlan]) -> Iterator[str]:
     """What else to know about the lanes: unknown quotas, instances in use."""
     for lane in lanes:
         if is_host_shared(lane.instance_type):

@@ -162,7 +162,7 @@ def plan_suite(
             *too_large(suite.cells, memory),
         ),
         notes=(
-            *write_notes(suite, lane_plans, quotas),
+            *write_notes(lane_plans),
             *loader_notes(suite.cells),
             *composition_notes(suite.cells),
         ),
