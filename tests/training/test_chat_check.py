@@ -94,6 +94,8 @@ def test_a_plan_refuses_a_template_that_is_none_and_a_model_without_one(tmp_path
         check_startable(suite_of(tmp_path, [CHATS["one turn"]], chat_template=None))
     with pytest.raises(SuiteInvalid, match=r"'short\.jinja' does not exist on this machine"):
         check_startable(suite_of(tmp_path, [CHATS["one turn"]], chat_template="short.jinja"))
+    with pytest.raises(SuiteInvalid, match="none of 1 conversations of split train has a token"):
+        check_startable(suite_of(tmp_path, [CHATS["one turn"]], template="Hello"))
 
 
 def test_without_the_tokenizer_the_form_of_conversations_is_checked(tmp_path: Path) -> None:

@@ -431,6 +431,7 @@ def test_a_row_that_is_no_conversation_is_refused_with_file_and_row(
 TEMPLATE_PROBLEMS = {
     "{% for %}": "the chat template has a syntax error in line 1",
     "{{ ''.__class__.__mro__[1].__subclasses__() }}": "access to attribute '__class__'",
+    "{{ range(999999) }}": "the chat template refuses the conversation: Range too big",
     "{{ messages[9].content.x }}": "the chat template refuses the conversation",
     "{% for m in messages %}{{ messages | length }}{{ m.content }}{% endfor %}": "becomes",
 }

@@ -73,13 +73,13 @@ def path_problem(path: str, beside: Path, *, may_be_hub_id: bool = True) -> str 
     is_hub_id = may_be_hub_id and not _looks_local(path) and 0 < len(path) <= LONGEST_HUB_ID
     if local is not None or is_hub_id:
         return None
-    or_hub = (
+    others = (
         ", an s3:// URI, or a Hub id such as nyu-mll/glue" if may_be_hub_id else " or an s3:// URI"
     )
     return (
         f"{path[:LONGEST_SHOWN]!r} does not exist on this machine, where it would be "
-        f"{visible(str(expanded(path, beside)))[:LONGEST_SHOWN]}; expected a local file or folder, "
-        f"an s3:// URI{or_hub}"
+        f"{visible(str(expanded(path, beside)))[:LONGEST_SHOWN]}; expected a local file or folder"
+        f"{others}"
     )
 
 

@@ -10,6 +10,7 @@ from training.data.chat_encoding import ChatEncoder
 from training.data.chat_template import choose_template, refuse_unless_template
 from training.data.conversations import conversations
 from training.data.prepare import load_tokenizer
+from training.errors import WorkloadError
 from training.process.job import JobPaths
 
 #: So many are tokenised; the form of all is checked.
@@ -52,6 +53,11 @@ def chat_survey(
         for _ in encoder.encode(itertools.islice(rows, MOST_TOKENISED)):
             pass
         others = sum(1 for _ in rows)
+        if 0 < encoder.conversations == encoder.left_out:
+            raise WorkloadError(
+                f"none of {encoder.conversations:,} conversations of split {split} has a token of "
+                "an answer; expected a chat template that writes what assistant says"
+            )
         of = f"of the first {encoder.conversations:,} of {encoder.conversations + others:,}"
         which = of if others else f"of {encoder.conversations:,}"
         fate = "are cut" if dataset.too_long is TooLong.CUT else "are left out"

@@ -26,7 +26,10 @@ from training.errors import WorkloadError
 _render_template: Any = render_jinja_template
 MARKS = re.compile(r"\{%-?\s*generation\s*-?%\}")
 #: What templates raise for conversations that they don't expect
-REFUSALS = (TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError)
+REFUSALS = (
+    *(TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
 SHOWN_TEXT = 300
 PROBE = "qwzx"
 ENDS = {"bos_token": "<s>", "eos_token": "</s>"}
