@@ -96,8 +96,8 @@ def _unknown_target(target: str, paths: list[str]) -> WorkloadError:
     ends = sorted({path.rpartition(".")[2] for path in paths})
     named = get_close_matches(target, ends, n=3, cutoff=0.5) or ends[:SHOWN]
     return WorkloadError(
-        f"adapter.targets: no layer of the model ends with {target!r}; expected {ALL_LINEAR}, or the "
-        f"ends of paths of its linear layers, such as {', '.join(named)}"
+        f"adapter.targets: no layer of the model ends with {target!r}; expected {ALL_LINEAR}, or "
+        f"the ends of paths of its linear layers, such as {', '.join(named)}"
     )
 
 
