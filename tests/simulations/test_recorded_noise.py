@@ -1,8 +1,8 @@
 """Suites of equal cells, and of cells of known ratios, on recorded noise: what they say is true,
 and they say it where there is something to say.
 
-The constants were chosen on the recording of the quiet machine (decisions 121 and 131); the
-one of a loaded machine tests them. ``make nightly`` plays ten times as many suites, of all ratios.
+The constants were chosen on these recordings (decisions 121 and 131), each on one or two of them,
+so that the others test it. ``make nightly`` plays ten times as many suites, of all ratios.
 """
 
 import pytest
@@ -23,7 +23,8 @@ from tests.simulations.repetitions import TIMES
 SUITES = 40
 MOST_FALSE = 0.01
 LEAST_SETTLED = {1.3: 0.6, 2.0: 0.95}
-# Seconds of the suites of two cells when a single run's scatter was taken for 1 %
+# Seconds of the suites of two cells when a single run's scatter was taken for 1 %; the recording of
+# the shared machine was made later.
 SECONDS_BEFORE = {
     ("quiet", 1.3): 30.2,
     ("loaded", 1.3): 32.6,
@@ -39,7 +40,7 @@ def assert_true(told: Told) -> None:
         assert false.share <= MOST_FALSE + false.error(MOST_FALSE), (kind, told)
 
 
-@pytest.mark.parametrize("name", ["loaded", *(["quiet"] if NIGHTLY else [])])
+@pytest.mark.parametrize("name", ["shared", *(["loaded", "quiet"] if NIGHTLY else [])])
 @pytest.mark.parametrize(
     "ratios", [(1.0, 1.0, 2.1), *([(1.0, 1.0), (1.0, 1.03, 2.1)] if NIGHTLY else [])]
 )
@@ -48,10 +49,11 @@ def test_equal_cells_are_not_told_apart(ratios: tuple[float, ...], name: str) ->
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["loaded", "quiet"])
+@pytest.mark.parametrize("name", ["shared", "loaded", "quiet"])
 @pytest.mark.parametrize("lead", LEAST_SETTLED)
 def test_a_lead_is_found(lead: float, name: str) -> None:
     told = tell(read_recording(FOLDER / f"{name}.json"), (1.0, lead), SUITES * TIMES)
     assert_true(told)
     assert told.settled_share >= LEAST_SETTLED[lead]
-    assert told.seconds <= MOST_TIMES_LONGER * SECONDS_BEFORE[name, lead]
+    if (name, lead) in SECONDS_BEFORE:
+        assert told.seconds <= MOST_TIMES_LONGER * SECONDS_BEFORE[name, lead]

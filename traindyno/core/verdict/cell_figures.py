@@ -38,6 +38,10 @@ class InTerminal(StrEnum):
     ALWAYS = "always"
 
 
+def _text_or_unknown(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class CellFigure:
     """``value`` of None is unknown; ``text`` writes the numbers of an estimate or an interval too.
@@ -48,7 +52,7 @@ class CellFigure:
 
     heading: str
     value: Callable[[CellRow], FigureValue]
-    text: Callable[[Any], str] = str
+    text: Callable[[Any], str] = _text_or_unknown
     explanation: str | None = None
     is_known: Callable[[CellRow], bool] | None = None
     is_optional: bool = False
@@ -63,7 +67,7 @@ class CellFigure:
         """The text of a value that is neither an estimate nor outcomes."""
         if isinstance(value, Interval):
             return range_text(self.text(value.low), self.text(value.high))
-        return UNKNOWN if value is None else self.text(value)
+        return self.text(value)
 
 
 def outcomes_text(outcomes: Mapping[str, int]) -> str:

@@ -28,7 +28,7 @@ def paces(**seconds: list[float]) -> dict[str, list[Pace]]:
 
 
 @pytest.mark.parametrize(
-    ("instance", "share"), [(GPU_TYPE, 0.089), ("ml.c7i.large", 0.168), ("local.cpu", 1.0)]
+    ("instance", "share"), [(GPU_TYPE, 0.089), ("ml.c7i.large", 0.168), ("local.cpu", 2.0)]
 )
 def test_contenders_are_as_near_as_single_runs_of_their_machine_scatter(
     instance: str, share: float
