@@ -7,7 +7,7 @@ import pytest
 
 from tests.local.local_lab import LocalLab, script_suite
 from traindyno.core.measurement.run_result import parse_run_result
-from traindyno.core.verdict.cell_trials import is_measured
+from traindyno.core.verdict.cell_runs import is_measured
 
 pytestmark = pytest.mark.local
 

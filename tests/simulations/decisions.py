@@ -4,25 +4,25 @@ right or wrong.
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from math import exp, log, sqrt
 
 from tests.simulations.noise_models import Cells, NoiseModel, Shape, independent
 from tests.simulations.repetitions import TIMES
-from tests.unit.run_samples import completed_result, known, make_cell
-from traindyno.core.measurement.measured_run import RunEnvironment
-from traindyno.core.measurement.run_result import RunResult
+from tests.unit.run_samples import known, make_cell
 from traindyno.core.suite.cells import Cell
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, measure_noise
-from traindyno.core.verdict.recommendation import Recommendation, recommend
 from traindyno.figures.distributions import SIGNIFICANCE
 from traindyno.figures.in_job.run_scatter import PASSES
+from traindyno.figures.model import Recommendation, TrialModel, correlated, fit_model
 from traindyno.figures.selection import Relation, correct_for_selection
 from traindyno.figures.settle import simultaneous
+from traindyno.figures.table import CellFacts, FigureColumn, Figures, TrialRow, tabulate
 
 SEED = 20261121
 TOLERANCE = 0.02
+# The simulated quantity.
+VALUE = FigureColumn.SECONDS
 REPETITIONS = {2: 600, 8: 300, 32: 80}
 
 
@@ -79,13 +79,13 @@ def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
     )
 
 
-def decide(cells: Cells, looks: int = 1) -> tuple[Recommendation, Noise]:
-    trials = as_cell_trials(cells)
-    noise = measure_noise(trials, value_of)
-    found = known(
-        recommend(trials, value_of, noise, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks)
+def decide(cells: Cells, looks: int = 1) -> tuple[Recommendation, TrialModel]:
+    figures = figures_of(cells)
+    model = correlated(fit_model(figures), VALUE)
+    found = model.recommend(
+        [*figures.cells], VALUE, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks
     )
-    return found, noise
+    return known(found), model
 
 
 def is_superior(found: Recommendation) -> bool:
@@ -105,30 +105,18 @@ def is_wrong(found: Recommendation, shape: Shape) -> bool:
 
 
 def best_of(found: Recommendation) -> int:
-    return int(found.best.cell.cell_id, 16)
+    return int(found.best, 16)
 
 
-def value_of(result: RunResult) -> float | None:
-    """The simulated quantity travels as the billed time."""
-    return result.billable_seconds
-
-
-def as_cell_trials(cells: Cells) -> list[CellTrials]:
-    return [
-        CellTrials(
-            cell=cell,
-            measured=tuple(
-                replace(
-                    _template(number),
-                    billable_seconds=trial.value,
-                    environment=_environment(trial.hosts),
-                )
-                for number, trial in enumerate(trials, start=1)
-            ),
-            others=(),
-        )
-        for cell, trials in zip(cells_of(len(cells)), cells, strict=True)
-    ]
+def figures_of(cells: Cells) -> Figures:
+    """The trials of one number are a round."""
+    named = dict(zip([f"{index:08x}" for index, _ in enumerate(cells)], cells, strict=True))
+    rows = (
+        TrialRow(cell=cell, values={VALUE: trial.value}, hosts=trial.hosts, block=f"{number}")
+        for cell, trials in named.items()
+        for number, trial in enumerate(trials, start=1)
+    )
+    return tabulate(rows, dict.fromkeys(named, CellFacts()))
 
 
 @cache
@@ -203,11 +191,11 @@ def measure_coverage(levels: Sequence[float], trials: int, *, is_race: bool = Fa
     for _ in range(repetitions(cells) // (4 if is_race else 1)):
         values = independent(source, Shape(levels=tuple(levels), trials=trials), ())
         for seen in [1 + PASSES * look for look in range(1, looks + 1)] if is_race else [trials]:
-            found, noise = decide([each[:seen] for each in values], looks)
+            found, model = decide([each[:seen] for each in values], looks)
             if is_decided(found):
                 break
         correction = correct_for_selection(found.comparisons, SIGNIFICANCE / looks)
-        estimate = known(estimate_cell(found.best, value_of, noise, correction))
+        estimate = known(model.estimate(found.best, VALUE, correction))
         assert estimate.interval is not None
         truth = exp(levels[best_of(found)])
         expected.append(estimate.interval.low <= truth <= estimate.interval.high)
@@ -222,16 +210,4 @@ def measure_coverage(levels: Sequence[float], trials: int, *, is_race: bool = Fa
                 against.append(holds)
     return Coverage(
         expected=share_of(expected), against_baseline=share_of(against), last=share_of(last)
-    )
-
-
-@cache
-def _template(trial: int) -> RunResult:
-    return completed_result(make_cell(), trial)
-
-
-@cache
-def _environment(hosts: frozenset[str] | None) -> RunEnvironment:
-    return RunEnvironment(
-        world_size=1, hosts=("algo-1",), facts={}, host_ids=tuple(sorted(hosts or ()))
     )

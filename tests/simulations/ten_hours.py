@@ -24,7 +24,9 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.run.workload import FullRun
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_row import build_row
-from traindyno.core.verdict.cell_trials import Noise, suite_trials
+from traindyno.core.verdict.cell_runs import group_runs
+from traindyno.core.verdict.figure_table import build_figures
+from traindyno.figures.model import model_each_alone
 
 STEPS, TRIAL_STEPS, SAMPLES = 36_000, 200, 8
 CHECKPOINT_MINUTES, CHECKPOINT_SECONDS = 30, 60.0
@@ -59,7 +61,8 @@ def predict_ten_hours(
             _on_a_host(result, source, trial, purchase)
             for trial, result in enumerate(drawn, start=1)
         ]
-        row = build_row(suite_trials(make_suite(), [make_cell()], results)[0], Noise())
+        (runs,) = group_runs(make_suite(), [make_cell()], results)
+        row = build_row(runs, model_each_alone(build_figures([runs])))
         later = full_run_seconds(source, PRIORS[purchase].per_instance_hour)
         if row.seconds is None or row.prediction is None or row.prediction.seconds is None:
             not_given += 1

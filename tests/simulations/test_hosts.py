@@ -9,11 +9,11 @@ from statistics import fmean
 
 import pytest
 
-from tests.simulations.decisions import as_cell_trials, value_of
+from tests.simulations.decisions import VALUE, figures_of
 from tests.simulations.repetitions import TIMES
 from tests.unit.run_samples import known
-from traindyno.core.verdict.cell_trials import compare_cells, measure_noise
-from traindyno.figures.hosts import STATED_PRIOR, HostClass, Trial
+from traindyno.figures.hosts import STATED_PRIOR, Trial, update_prior
+from traindyno.figures.model import correlated, fit_model
 
 SUITES = 200 * TIMES
 
@@ -37,8 +37,9 @@ def is_held(source: random.Random, hosts: int, spread: float) -> bool:
         trials_on(source, name, count, trials, spread=spread)
         for name, count, trials in (("a", 1, 5), ("b", 1, 5), ("c", hosts, 2))
     ]
-    trials = as_cell_trials(cells)
-    found = known(compare_cells(trials[0], trials[1], value_of, measure_noise(trials, value_of)))
+    figures = figures_of(cells)
+    first, second, _ = figures.cells
+    found = known(correlated(fit_model(figures), VALUE).compare(first, second, VALUE))
     assert found.interval is not None
     return found.interval.low <= 1 <= found.interval.high
 
@@ -64,9 +65,6 @@ def test_no_number_of_draws_replaces_the_prior_at_once() -> None:
     deviations = [STATED_PRIOR.deviation]
     for hosts in range(2, 9):
         cells = trials_on(source, "c", hosts, 2, spread=0.0, noise=0.0)
-        noise = measure_noise(
-            as_cell_trials([[Trial(value=1.0, hosts=frozenset({"a"}))] * 3, cells]), value_of
-        )
-        deviations.append(noise.spreads[HostClass.ONE_HOST].deviation)
+        deviations.append(known(update_prior([cells], source="these")).deviation)
     assert deviations == sorted(deviations, reverse=True)
     assert all(0.8 * before < after for before, after in pairwise(deviations))

@@ -38,8 +38,8 @@ ROOMS = {
     ),
     "traindyno/figures": (
         "in_job",
-        *("distributions", "autocorrelation", "estimates", "blocks", "hosts", "cell_means"),
-        *("selection", "settle", "judge"),
+        *("distributions", "autocorrelation", "estimates", "beyond", "blocks", "hosts"),
+        *("cell_means", "selection", "settle", "table", "model", "judge"),
     ),
     "training": (
         *(

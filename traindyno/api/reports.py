@@ -8,7 +8,7 @@ from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import UNSUCCESSFUL, Execution
 from traindyno.core.errors import PreparationFailed, SuiteInvalid, SuiteRefused, TraindynoError
 from traindyno.core.s3_keys import report_data_key, report_html_key
-from traindyno.core.verdict.cell_trials import is_measured
+from traindyno.core.verdict.cell_runs import is_measured
 from traindyno.core.verdict.report_data import Report, parse_report
 from traindyno.lab.judge_suite import report_results
 from traindyno.report.html import render

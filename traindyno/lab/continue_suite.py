@@ -13,7 +13,7 @@ from traindyno.core.run.tokens import TokenSet
 from traindyno.core.s3_keys import plan_key, suite_key
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite, suite_document
-from traindyno.core.verdict.cell_trials import is_measured
+from traindyno.core.verdict.cell_runs import is_measured
 from traindyno.store.executions import ExecutionRow, ExecutionRows
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket

@@ -8,7 +8,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import saved_model_key
 from traindyno.core.serving.deployment import SERVING_INSTANCE
-from traindyno.core.verdict.cell_trials import is_measured
+from traindyno.core.verdict.cell_runs import is_measured
 from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, breakable, columns, draw_table, element, join
 

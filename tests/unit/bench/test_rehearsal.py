@@ -40,7 +40,7 @@ from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.verdict.cell_trials import suite_trials
+from traindyno.core.verdict.cell_runs import group_runs
 from traindyno.sagemaker.request import build_training_job_request
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.slices.claims.suite import parse_claims
@@ -154,7 +154,7 @@ def judged(pack: str) -> tuple[ClaimJudgement, ...]:
     runs = trial_runs("execution-1", suite.cells, range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
     return judge_claims(
-        parse_claims(suite.claims or {}), suite_trials(suite, suite.cells, results), results
+        parse_claims(suite.claims or {}), group_runs(suite, suite.cells, results), results
     )
 
 

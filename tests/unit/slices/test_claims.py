@@ -18,7 +18,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.verdict.cell_trials import suite_trials
+from traindyno.core.verdict.cell_runs import group_runs
 from traindyno.slices.claims.client import summary_lines
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.slices.claims.suite import Claims, ClaimsInvalid, parse_claims
@@ -70,7 +70,7 @@ def judged(results: list[RunResult], **changes: Any) -> ClaimJudgement:
         **changes,
     }
     claims = parse_claims({"title": "sample", "source": "here", "claims": [claim]})
-    (judgement,) = judge_claims(claims, suite_trials(SUITE, CELLS, results), results)
+    (judgement,) = judge_claims(claims, group_runs(SUITE, CELLS, results), results)
     return judgement
 
 
@@ -249,7 +249,7 @@ def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: s
     # a run without results, so that its cell is known and nothing is measured
     findings = {
         each.claim.claim_id: each
-        for each in judge_claims(without_contradictions(claims), suite_trials(SUITE, cells, ()), ())
+        for each in judge_claims(without_contradictions(claims), group_runs(SUITE, cells, ()), ())
     }
     assert {name: each.reason for name, each in findings.items() if each.finding in UNCLEAR} == {}
     assert {each.finding for each in findings.values()} == {

@@ -38,7 +38,7 @@ from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.serving.servable import why_not_servable
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.cell_trials import is_measured
+from traindyno.core.verdict.cell_runs import is_measured
 from traindyno.core.verdict.report_data import report_document
 from traindyno.travelling_files import allowed_paths
 

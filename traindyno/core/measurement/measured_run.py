@@ -10,7 +10,7 @@ from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
 from traindyno.core.measurement.run_phases import divide_steps, wall_seconds
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
-from traindyno.core.measurement.steady_window import Drift, SteadyState
+from traindyno.core.measurement.steady_window import SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
 from traindyno.core.measurement.step_time import SingleStall
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
@@ -19,6 +19,7 @@ from traindyno.core.step_log.fields import Evaluation, ModelSize, facts_of
 from traindyno.core.step_log.line import BATCH_SEARCH, CHECKPOINT, ROW_VALUES, TARGET_REACHED
 from traindyno.core.step_log.step_table import StepTable
 from traindyno.core.step_log.unknown_work import name_unknown_work
+from traindyno.figures.beyond import Drift
 from traindyno.figures.estimates import mean_of
 
 LEARNT_LATER = (BATCH_SEARCH, ROW_VALUES)

@@ -12,20 +12,13 @@ from traindyno.core.measurement.change_points import (
 )
 from traindyno.core.measurement.stalls import Stall, find_stalls, log_levels
 from traindyno.figures.autocorrelation import Trend, estimate_trend
+from traindyno.figures.beyond import Drift
 from traindyno.figures.distributions import SIGNIFICANCE
 
 EARLY_SHARE = 0.1
 LEAST_STEADY_SHARE = 0.2
 LEAST_STEADY_STEPS = LEAST_REGIME_STEPS
 MOST_CHANGE = LEAST_CHANGE  # of a drift over the log
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
-    """``change`` is the fitted change of the step time's logarithm over the steady window."""
-
-    change: float
-    standard_error: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,13 @@ from traindyno.core.measurement.stalls import (
     recur_at_random,
 )
 from traindyno.core.measurement.steady_window import (
-    Drift,
     SteadyState,
     SteadyWindow,
     find_steady_window,
     judge_steadiness,
 )
 from traindyno.figures.autocorrelation import estimate_mean
+from traindyno.figures.beyond import Drift
 from traindyno.figures.distributions import t_half_width
 from traindyno.figures.estimates import CONFIDENCE, satterthwaite
 

@@ -11,10 +11,12 @@ from traindyno.core.documents.stored import StoredPart
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.choices import Quality
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell
-from traindyno.core.verdict.quantity import ToTarget, last_value
+from traindyno.core.verdict.cell_runs import CellRuns
+from traindyno.core.verdict.figure_table import last_value
 from traindyno.figures.estimates import Estimate, estimate, estimate_share
+from traindyno.figures.model import TrialModel
 from traindyno.figures.selection import Correction
+from traindyno.figures.table import FigureColumn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,39 +42,37 @@ class CellQuality(StoredPart):
 
 
 def measure_quality(
-    trials: CellTrials, noise: Noise, target: QualityTarget | None, correction: Correction | None
+    runs: CellRuns, model: TrialModel, target: QualityTarget | None, correction: Correction | None
 ) -> CellQuality:
-    is_of_seeds = are_draws_of_seeds(trials.measured)
+    is_of_seeds = are_draws_of_seeds(runs.measured)
 
     def last(quality: Quality) -> Estimate | None:
-        values = [
-            value for each in trials.measured if (value := last_value(each, quality)) is not None
-        ]
+        found = (last_value(result, quality) for result in runs.measured)
+        values = [value for value in found if value is not None]
         is_share = quality is Quality.ACCURACY
         if not values or not (is_share or all(value > 0 and isfinite(value) for value in values)):
             return None
-        found = estimate_share(values) if is_share else estimate(values)
-        return found if is_of_seeds else replace(found, variation=None, interval=None)
+        mean = estimate_share(values) if is_share else estimate(values)
+        return mean if is_of_seeds else replace(mean, variation=None, interval=None)
 
     known = CellQuality(
-        repeats_a_seed=len(trials.measured) > 1 and not is_of_seeds,
+        repeats_a_seed=len(runs.measured) > 1 and not is_of_seeds,
         accuracy=last(Quality.ACCURACY),
         loss=last(Quality.LOSS),
         perplexity=last(Quality.PERPLEXITY),
     )
     if target is None:
         return known
-    to_target = ToTarget(target=target)
     seen = [
         value
-        for each in trials.measured
-        for _, value in evaluated(each, target.quality)
+        for result in runs.measured
+        for _, value in evaluated(result, target.quality)
         if isfinite(value)
     ]
     return replace(
         known,
-        reached=len(trials.values(to_target)),
+        reached=len(model.figures.trials(runs.key, FigureColumn.SECONDS_TO_TARGET)),
         best=target.best(seen) if seen else None,
-        seconds=estimate_cell(trials, to_target, noise, correction),
-        usd=estimate_cell(trials, ToTarget(target=target, is_money=True), noise, correction),
+        seconds=model.estimate(runs.key, FigureColumn.SECONDS_TO_TARGET, correction),
+        usd=model.estimate(runs.key, FigureColumn.USD_TO_TARGET, correction),
     )

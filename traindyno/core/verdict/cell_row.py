@@ -1,46 +1,37 @@
 """One row of the answer per cell: what its trials measured, with intervals, and their outcomes."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard, UnevenFaults
 from traindyno.core.costs.prediction import Prediction, predict_run
-from traindyno.core.costs.projection import paid_usd, project_run
+from traindyno.core.costs.projection import Projection, paid_usd, project_run
 from traindyno.core.documents.stored import AnyPart, Part, StoredPart, find_part
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
 from traindyno.core.run.record import QualityTarget
 from traindyno.core.verdict.cell_quality import measure_quality
-from traindyno.core.verdict.cell_trials import RATES, CellTrials, Noise, estimate_cell
+from traindyno.core.verdict.cell_runs import CellRuns
 from traindyno.core.verdict.found_batch import measure_batch
-from traindyno.core.verdict.quantity import (
-    Quantity,
-    ToTarget,
-    projected_billable_seconds,
-    projected_instance_hours,
-    projected_seconds,
-    projected_usd,
-    samples_per_second,
-    steps_per_second,
-    tokens_per_second,
-)
 from traindyno.core.verdict.slow_steps import measure_steps
 from traindyno.core.verdict.trained_weights import measure_weights
 from traindyno.figures.estimates import Estimate, mean_of
 from traindyno.figures.hosts import STATED_PRIOR, HostSpread
+from traindyno.figures.model import TrialModel
 from traindyno.figures.selection import Correction
+from traindyno.figures.table import PAID_AGAIN, RATES, FigureColumn
 
 #: The figures that each feature makes of a cell's trials. The estimates of the best cell are
 #: corrected.
 CELL_PARTS: tuple[
-    Callable[[CellTrials, Noise, QualityTarget | None, Correction | None], StoredPart], ...
+    Callable[[CellRuns, TrialModel, QualityTarget | None, Correction | None], StoredPart], ...
 ] = (
     measure_quality,
-    lambda trials, *_: measure_batch((*trials.measured, *trials.others)),
-    lambda trials, *_: measure_weights(trials.cell.settings, trials.measured),
-    lambda trials, *_: measure_steps(trials.cell.settings, trials.measured),
+    lambda runs, *_: measure_batch((*runs.measured, *runs.others)),
+    lambda runs, *_: measure_weights(runs.cell.settings, runs.measured),
+    lambda runs, *_: measure_steps(runs.cell.settings, runs.measured),
 )
 
 
@@ -183,119 +174,165 @@ class CellRow:
 
 
 def build_row(
-    trials: CellTrials,
-    noise: Noise,
+    runs: CellRuns,
+    model: TrialModel,
     target: QualityTarget | None = None,
     correction: Correction | None = None,
 ) -> CellRow:
-    """``target``: the quality of the goal, if it names one.
+    """The row of a cell. The interval of one run is around the row's means, with what its trials
+    can't decide; a mean's is within it.
 
-    ``correction``: of the best cell, for its selection.
-
-    The interval of one run is around the row's means, with what its trials can't decide; a mean's
-    is within it.
+    Args:
+        runs: of the cell.
+        model: of all cells.
+        target: the quality of the goal, if it names one.
+        correction: of the best cell, for its selection.
     """
-
-    def estimate(quantity: Quantity) -> Estimate | None:
-        own = correction.of_rate() if correction and quantity in RATES else correction
-        return estimate_cell(trials, quantity, noise, own)
-
-    cell = trials.cell
-    measured = trials.measured
-    everything = trials.results
-    runs = [each.measured for each in measured if each.measured]
-    long = trials.confirmed and trials.confirmed.measured
-    rates = trials.rates
-    costs = [paid_usd(each) for each in everything]
-    projections = [each for each in map(project_run, measured) if each]
-    contended = [run.contention for run in runs if run.contention and run.is_contended]
-    spread = noise.spread_of(trials)
-    scatter = trials.scatter(projected_seconds)
-    reach = trials.extra(
-        projected_seconds if target is None else ToTarget(target=target)
-    ).interruptions
-    seconds = estimate(projected_seconds)
-    usd = estimate(projected_usd)
-    prediction = predict_run(
-        measured,
-        undecided=trials.undecided.range.plus(trials.extra(projected_seconds).faults),
-        others=trials.others,
-        hazard=trials.hazard,
-        trials=trials.trials(projected_seconds),
-        host_spread=spread,
-        # around one long run, or the mean of the trials
-        inflation=len(measured) if long else noise.inflation(len(measured)),
-        means=(seconds.mean if seconds else None, usd.mean if usd else None),
-        shift=correction.shift if correction else 0.0,
-        scatter=scatter.share if scatter.has_stalls else None,
-    )
-    once = mean_of(each.overhead_seconds for each in projections) or 0.0
-    one_run = prediction.seconds if prediction else None
-
-    def known(quantity: Quantity) -> Estimate | None:
-        """No wider than the time of one run allows, as the time itself."""
-        found = estimate(quantity)
-        if found is None or one_run is None or seconds is None or one_run.low <= once:
-            return found
-        ends = [
-            (seconds.mean - once) / (end - once) if quantity in RATES else end / seconds.mean
-            for end in (one_run.low, one_run.high)
-        ]
-        low, high = sorted(found.mean * end for end in ends)
-        return found.within(replace(one_run, low=low, high=high))
-
+    results = runs.results
+    projections = [each for each in map(project_run, runs.measured) if each]
+    of_rate = correction.of_rate() if correction else None
+    estimates = {
+        column: model.estimate(runs.key, column, of_rate if column in RATES else correction)
+        for column in (*RATES, *PAID_AGAIN)
+    }
+    prediction = _predict(runs, model, estimates, correction)
+    if prediction is not None:
+        once = mean_of(each.overhead_seconds for each in projections) or 0.0
+        estimates = _within_one_run(estimates, prediction, once)
     return CellRow(
-        cell_id=cell.cell_id,
-        label=cell.label,
-        instance=cell.settings.instance,
-        instance_count=cell.settings.instance_count,
-        outcomes=dict(Counter(each.outcome.value for each in everything)),
-        trials=len(measured),
-        samples_per_second=known(samples_per_second),
-        tokens_per_second=known(tokens_per_second),
-        steps_per_second=known(steps_per_second),
-        seconds=seconds.within(prediction.seconds) if seconds and prediction else seconds,
-        usd=usd.within(prediction.usd) if usd and prediction else usd,
-        instance_hours=known(projected_instance_hours),
-        billable_seconds=known(projected_billable_seconds),
+        cell_id=runs.cell.cell_id,
+        label=runs.cell.label,
+        instance=runs.cell.settings.instance,
+        instance_count=runs.cell.settings.instance_count,
+        outcomes=dict(Counter(result.outcome.value for result in results)),
+        trials=len(runs.measured),
+        samples_per_second=estimates[FigureColumn.SAMPLES_PER_SECOND],
+        tokens_per_second=estimates[FigureColumn.TOKENS_PER_SECOND],
+        steps_per_second=estimates[FigureColumn.STEPS_PER_SECOND],
+        seconds=estimates[FigureColumn.SECONDS],
+        usd=estimates[FigureColumn.USD],
+        instance_hours=estimates[FigureColumn.INSTANCE_HOURS],
+        billable_seconds=estimates[FigureColumn.BILLABLE_SECONDS],
         prediction=prediction,
-        usd_per_instance_hour=next((each.price.usd_per_instance_hour for each in everything), None),
-        spent_usd=None
-        if not costs or None in costs
-        else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        message=next((each.message for each in (*trials.others, *measured) if each.message), None),
-        least_behind=trials.least_behind,
-        time=CellTime(
-            overhead_seconds=mean_of(each.overhead_seconds for each in projections),
-            training_overhead_seconds=mean_of(
-                each.training_overhead_seconds for each in projections
-            ),
-            before_training_seconds=mean_of(each.before_training_seconds for each in projections),
-            waiting_seconds=mean_of(each.phases_seconds.get("waiting") for each in everything),
-            billable_share=mean_of(each.billable_share for each in projections),
-            data_wait_share=mean_of(rate.data_wait_share for rate in rates),
-            recurring_share=mean_of(rate.recurring_share for rate in rates),
-            model_flops_utilization=mean_of(rate.model_flops_utilization for rate in rates),
+        usd_per_instance_hour=next(
+            (result.price.usd_per_instance_hour for result in results), None
         ),
-        steadiness=Steadiness(
-            measured_seconds=mean_of(rate.seconds for rate in rates),
-            long_run_seconds=long.throughput.seconds if long and long.throughput else None,
-            lost_long_run=trials.lost_long_run,
-            unpaired_ratio=trials.unpaired_ratio,
-            unsteady_trials=sum(run.is_unsteady for run in runs),
-            unsteady_reasons=tuple(
-                dict.fromkeys(run.unsteady_reason for run in runs if run.unsteady_reason)
-            ),
-            undecided_reasons=trials.undecided.reasons,
-            misses_event=bool(measured) and all(reschedule(each) is None for each in measured),
+        spent_usd=sum_known([paid_usd(result) for result in results]),
+        message=next(
+            (result.message for result in (*runs.others, *runs.measured) if result.message), None
         ),
-        hosts=CellHosts(
-            spread=spread,
-            draws=trials.host_draws,
-            others_cpu_share=max((each.others_share for each in contended), default=None),
-            hazard=trials.hazard,
-            hazard_width=reach.high - reach.low,
-            uneven_faults=trials.uneven_faults,
-        ),
-        parts=tuple(measure(trials, noise, target, correction) for measure in CELL_PARTS),
+        least_behind=runs.least_behind,
+        time=_time(runs, projections),
+        steadiness=_steadiness(runs, model),
+        hosts=_hosts(runs, model, target),
+        parts=tuple(measure(runs, model, target, correction) for measure in CELL_PARTS),
+    )
+
+
+def sum_known(costs: Sequence[Decimal | None]) -> Decimal | None:
+    """None without any, or if one is unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None
+
+
+def _predict(
+    runs: CellRuns,
+    model: TrialModel,
+    estimates: Mapping[FigureColumn, Estimate | None],
+    correction: Correction | None,
+) -> Prediction | None:
+    figures = model.figures
+    facts = figures.cells[runs.key]
+    count = len(runs.measured)
+    faults = figures.extra(runs.key, FigureColumn.SECONDS).faults
+    means = [
+        estimate.mean if estimate else None
+        for estimate in (estimates[FigureColumn.SECONDS], estimates[FigureColumn.USD])
+    ]
+    return predict_run(
+        runs.measured,
+        undecided=facts.decisive.range.plus(faults),
+        others=runs.others,
+        hazard=runs.hazard,
+        trials=figures.trials(runs.key, FigureColumn.SECONDS),
+        host_spread=facts.hosts,
+        # around one long run, or the mean of the trials
+        inflation=count if facts.long_run else model.inflation(count),
+        means=(means[0], means[1]),
+        shift=correction.shift if correction else 0.0,
+        scatter=facts.scatter.share if facts.scatter.has_stalls else None,
+    )
+
+
+def _within_one_run(
+    estimates: Mapping[FigureColumn, Estimate | None], prediction: Prediction, once: float
+) -> dict[FigureColumn, Estimate | None]:
+    """No interval is wider than one run allows: time and cost by their own prediction, others by
+    that of the time less what is paid ``once``.
+    """
+    within = {
+        FigureColumn.SECONDS: prediction.seconds,
+        FigureColumn.USD: prediction.usd,
+    }
+    seconds = estimates[FigureColumn.SECONDS]
+    one_run = prediction.seconds
+    if seconds is not None and one_run is not None and one_run.low > once:
+        for column, estimate in estimates.items():
+            if estimate is None or column in within:
+                continue
+            ends = [
+                (seconds.mean - once) / (end - once) if column in RATES else end / seconds.mean
+                for end in (one_run.low, one_run.high)
+            ]
+            low, high = sorted(estimate.mean * end for end in ends)
+            within[column] = replace(one_run, low=low, high=high)
+    return {
+        column: estimate.within(within.get(column)) if estimate else None
+        for column, estimate in estimates.items()
+    }
+
+
+def _time(runs: CellRuns, projections: Sequence[Projection]) -> CellTime:
+    rates = runs.rates
+    return CellTime(
+        overhead_seconds=mean_of(each.overhead_seconds for each in projections),
+        training_overhead_seconds=mean_of(each.training_overhead_seconds for each in projections),
+        before_training_seconds=mean_of(each.before_training_seconds for each in projections),
+        waiting_seconds=mean_of(result.phases_seconds.get("waiting") for result in runs.results),
+        billable_share=mean_of(each.billable_share for each in projections),
+        data_wait_share=mean_of(rate.data_wait_share for rate in rates),
+        recurring_share=mean_of(rate.recurring_share for rate in rates),
+        model_flops_utilization=mean_of(rate.model_flops_utilization for rate in rates),
+    )
+
+
+def _steadiness(runs: CellRuns, model: TrialModel) -> Steadiness:
+    measured = [result.measured for result in runs.measured if result.measured]
+    long = runs.confirmed.throughput if runs.confirmed else None
+    reasons = (run.unsteady_reason for run in measured)
+    return Steadiness(
+        measured_seconds=mean_of(rate.seconds for rate in runs.rates),
+        long_run_seconds=long.seconds if long else None,
+        lost_long_run=runs.lost_long_run,
+        unpaired_ratio=runs.unpaired_ratio,
+        unsteady_trials=sum(run.is_unsteady for run in measured),
+        unsteady_reasons=tuple(dict.fromkeys(reason for reason in reasons if reason)),
+        undecided_reasons=model.figures.cells[runs.key].decisive.reasons,
+        misses_event=bool(runs.measured)
+        and all(reschedule(result) is None for result in runs.measured),
+    )
+
+
+def _hosts(runs: CellRuns, model: TrialModel, target: QualityTarget | None) -> CellHosts:
+    measured = [result.measured for result in runs.measured if result.measured]
+    contended = [run.contention for run in measured if run.contention and run.is_contended]
+    column = FigureColumn.SECONDS if target is None else FigureColumn.SECONDS_TO_TARGET
+    reach = model.figures.extra(runs.key, column).interruptions
+    return CellHosts(
+        spread=model.figures.cells[runs.key].hosts,
+        draws=runs.host_draws,
+        others_cpu_share=max((each.others_share for each in contended), default=None),
+        hazard=runs.hazard,
+        hazard_width=reach.high - reach.low,
+        uneven_faults=runs.uneven_faults,
     )

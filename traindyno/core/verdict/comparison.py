@@ -18,24 +18,15 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.cell_row import CellRow, build_row
-from traindyno.core.verdict.cell_trials import (
-    CellTrials,
-    Noise,
-    compare_cells,
-    measure_noise,
-    suite_trials,
-)
+from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.confounds import Difference
-from traindyno.core.verdict.quantity import (
-    Quantity,
-    projected_seconds,
-    projected_usd,
-    samples_per_second,
-)
+from traindyno.core.verdict.figure_table import build_figures
 from traindyno.figures.distributions import SIGNIFICANCE, adjust_by_holm
 from traindyno.figures.estimates import Comparison
 from traindyno.figures.hosts import HostPriors, HostSpread
 from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES
+from traindyno.figures.model import correlated, fit_model
+from traindyno.figures.table import FigureColumn, Figures
 
 # These fields of a workload say how the work is done; two executions that differ in them can be
 # compared.
@@ -174,16 +165,17 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
     both = (first, second)
     counted = [result for each in both for result in each.results]
     hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
-    trials = []
-    for each, cells in zip(both, zip(*shared, strict=True), strict=True):
-        own = [_of_its_execution(result, each.execution_id) for result in each.results]
-        trials.append(suite_trials(each.suite, cells, own, hazards=hazards))
+    sides = []
+    for record, cells in zip(both, zip(*shared, strict=True), strict=True):
+        own = [_of_its_execution(result, record.execution_id) for result in record.results]
+        grouped = group_runs(record.suite, cells, own, hazards=hazards)
+        sides.append([replace(runs, execution_id=record.execution_id) for runs in grouped])
     known = {cell.cell_id for pair in shared for cell in pair}
     return ExecutionComparison(
         first_id=first.execution_id,
         second_id=second.execution_id,
         examples=first.suite.workload.examples,
-        cells=_compare_cells(trials[0], trials[1]),
+        cells=_compare_cells(sides[0], sides[1]),
         only_first=tuple(cell.label for cell in first.cells if cell.cell_id not in known),
         only_second=tuple(cell.label for cell in second.cells if cell.cell_id not in known),
         running=_differences(running, other_running),
@@ -209,13 +201,21 @@ def _is_local(result: RunResult) -> bool:
     return result.run.cell.settings.instance.startswith(LOCAL_PREFIX)
 
 
-def _local_spread(cells: Sequence[CellTrials], quantity: Quantity) -> HostSpread:
-    """How far the level of this machine differs from one execution to the next."""
-    of_runs = max((cell.scatter(quantity).share for cell in cells if cell.measured), default=0.0)
+def _on_this_machine(figures: Figures, cells: Sequence[CellRuns]) -> Figures:
+    """With how far the level of this machine differs from one execution to the next."""
+    of_runs = max(
+        (figures.cells[runs.key].scatter.share for runs in cells if runs.measured), default=0.0
+    )
     share = LEVELS_APART * of_runs
-    return HostSpread(
+    spread = HostSpread(
         deviation=share, typical=share, degrees_of_freedom=KNOWN_DEGREES, source="this machine"
     )
+    local = {
+        runs.key: replace(figures.cells[runs.key], hosts=spread)
+        for runs in cells
+        if runs.cell.settings.instance.startswith(LOCAL_PREFIX)
+    }
+    return replace(figures, cells={**figures.cells, **local})
 
 
 def _labels(cells: Sequence[Cell]) -> str:
@@ -230,44 +230,36 @@ def _configuration(cell: Cell) -> tuple[object, ...]:
     return cell.settings, tuple(sorted(cell.hyperparameters.items()))
 
 
-def _compare_cells(
-    first: Sequence[CellTrials], second: Sequence[CellTrials]
-) -> tuple[CellChange, ...]:
-    noise = Noise(cells=(*first, *second))
-    rows = [
-        (build_row(old, noise), build_row(new, noise))
-        for old, new in zip(first, second, strict=True)
-    ]
+def _compare_cells(first: Sequence[CellRuns], second: Sequence[CellRuns]) -> tuple[CellChange, ...]:
+    pairs = list(zip(first, second, strict=True))
+    figures = build_figures((*first, *second))
+    model = fit_model(figures)
+    local = replace(model, figures=_on_this_machine(figures, (*first, *second)))
     rates, seconds, usd = (
-        _compare_by(quantity, first, second)
-        for quantity in (samples_per_second, projected_seconds, projected_usd)
+        [correlated(local, column).compare(new.key, old.key, column) for old, new in pairs]
+        for column in (FigureColumn.SAMPLES_PER_SECOND, FigureColumn.SECONDS, FigureColumn.USD)
     )
-    pairs = [[each.measured for each in pair] for pair in zip(first, second, strict=True)]
     adjusted = iter(adjust_by_holm([rate.p for rate in rates if rate and rate.p is not None]))
     return tuple(
         CellChange(
-            label=max((row.label for row in rows[index]), key=len),
-            first=rows[index][0],
-            second=rows[index][1],
+            label=max((old.cell.label, new.cell.label), key=len),
+            first=build_row(old, model),
+            second=build_row(new, model),
             rate=rate,
             seconds=seconds[index],
             usd=usd[index],
-            parity=check_loss_parities(pairs[index])[0] if all(pairs[index]) else None,
+            parity=_parity(old, new),
             change=_change(rate, next(adjusted) if rate and rate.p is not None else None),
-            jobs=_jobs(pairs[index]),
+            jobs=_jobs((old.measured, new.measured)),
         )
-        for index, rate in enumerate(rates)
+        for index, ((old, new), rate) in enumerate(zip(pairs, rates, strict=True))
     )
 
 
-def _compare_by(
-    quantity: Quantity, first: Sequence[CellTrials], second: Sequence[CellTrials]
-) -> list[Comparison | None]:
-    both = (*first, *second)
-    noise = replace(measure_noise(both, quantity), local_spread=_local_spread(both, quantity))
-    return [
-        compare_cells(new, old, quantity, noise) for old, new in zip(first, second, strict=True)
-    ]
+def _parity(old: CellRuns, new: CellRuns) -> LossParity | None:
+    if not old.measured or not new.measured:
+        return None
+    return check_loss_parities([old.measured, new.measured])[0]
 
 
 def _jobs(pair: Sequence[Sequence[RunResult]]) -> int | None:

@@ -18,21 +18,17 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow, build_row
-from traindyno.core.verdict.cell_trials import (
-    CellTrials,
-    Noise,
-    estimate_cell,
-    measure_noise,
-    suite_trials,
-)
+from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.confounds import LearningKey, learning_key
-from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of, quantity_of
-from traindyno.core.verdict.quantity import Quantity, projected_usd
+from traindyno.core.verdict.figure_table import build_figures
+from traindyno.core.verdict.goal_metric import Metric, choose_metric, estimate_of
 from traindyno.core.verdict.unlike_work import find_unlike_work
 from traindyno.figures.distributions import SIGNIFICANCE, t_quantile
-from traindyno.figures.hosts import STATED_PRIORS, HostPriors
+from traindyno.figures.hosts import STATED_PRIORS, HostPriors, Trial
 from traindyno.figures.in_job.race import Racer, pick_contenders
 from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES, NO_SCATTER, RunScatter
+from traindyno.figures.model import TrialModel, correlated, fit_model
+from traindyno.figures.table import FigureColumn
 
 BREAKS_LIMIT = "it exceeds the goal's limit"
 MAY_BREAK_LIMIT = "more than 5 % of its runs may exceed the goal's limit"
@@ -124,8 +120,8 @@ def _why_unknown(row: CellRow, metric: Metric) -> str:
 
 
 def find_contenders(
-    trials: Sequence[CellTrials],
-    quantity: Quantity,
+    cells: Sequence[CellRuns],
+    values: Mapping[str, Sequence[Trial]],
     *,
     refused: Mapping[str, str],
     priors: HostPriors,
@@ -133,18 +129,22 @@ def find_contenders(
 ) -> frozenset[str]:
     """The ids of the cells. They are others if the leader is refused, or fails, in a further run.
 
-    ``priors``: of hosts, as the first round knew them.
+    Args:
+        cells: with their runs.
+        values: the column that decides, by cell.
+        refused: cell id → why it can't be recommended.
+        priors: of hosts, as the first round knew them.
+        within: a cell that is behind by no more than this share may win.
     """
     racers = [
         Racer(
-            cell_id=each.cell.cell_id,
-            job=(run := each.measured[0].run).job_id or run.run_id,
-            value=values[0],
-            host_deviation=priors[each.host_class].deviation,
+            cell_id=runs.cell.cell_id,
+            job=runs.measured[0].run.job_id or runs.measured[0].run.run_id,
+            value=values[runs.key][0].value,
+            host_deviation=priors[runs.host_class].deviation,
         )
-        for each in trials
-        if each.measured and not each.failed and may_yet_win(refused.get(each.cell.cell_id))
-        if (values := each.values(quantity))
+        for runs in cells
+        if runs.key in values and not runs.failed and may_yet_win(refused.get(runs.cell.cell_id))
     ]
     return frozenset(pick_contenders(racers, within=within))
 
@@ -153,8 +153,12 @@ def moderate_scatter(rows: Sequence[CellRow], metric: Metric, assumed: RunScatte
     """What is ``assumed`` of the machine, and what the cells that ran again show (Smyth 2004);
     ``rows`` are theirs.
     """
-    found = [each for row in rows if (each := estimate_of(row, metric))]
-    known = [(each.count - 1, each.variation) for each in found if each.variation is not None]
+    estimates = [estimate_of(row, metric) for row in rows]
+    known = [
+        (estimate.count - 1, estimate.variation)
+        for estimate in estimates
+        if estimate and estimate.variation is not None
+    ]
     degrees = KNOWN_DEGREES + sum(count for count, _ in known)
     squares = sum(count * variation**2 for count, variation in known)
     return replace(
@@ -164,45 +168,49 @@ def moderate_scatter(rows: Sequence[CellRow], metric: Metric, assumed: RunScatte
     )
 
 
-def equalise_work(trials: Sequence[CellTrials], baseline: Cell) -> tuple[CellTrials, ...]:
+def equalise_work(cells: Sequence[CellRuns], baseline: Cell) -> tuple[CellRuns, ...]:
     """Gives each run as many of its own examples as contain the work of the suite's examples in the
     reference cell.
 
     The reference is the baseline, or the first cell that was measured. Cells with another unit stay
     as they are: ``find_unlike_work`` names them.
     """
-    first = sorted(trials, key=lambda each: each.cell.cell_id != baseline.cell_id)
-    reference = next((work for each in first if (work := work_of(each))), None)
+    first = sorted(cells, key=lambda runs: runs.cell.cell_id != baseline.cell_id)
+    reference = next((work for runs in first if (work := work_of(runs))), None)
     if reference is None:
-        return tuple(trials)
-    equal = []
-    for each in trials:
-        own = work_of(each)
-        measured = each.measured
-        if own is not None and own[0] == reference[0] and own != reference:
-            factor = reference[1] / own[1]
-            measured = tuple(
-                replace(run, examples=max(1, round(run.examples * factor))) for run in measured
-            )
-        equal.append(each if measured is each.measured else replace(each, measured=measured))
-    return tuple(equal)
+        return tuple(cells)
+    return tuple(_with_work(runs, reference) for runs in cells)
 
 
-def work_of(trials: CellTrials) -> tuple[str, float] | None:
+def _with_work(runs: CellRuns, reference: tuple[str, float]) -> CellRuns:
+    own = work_of(runs)
+    if own is None or own[0] != reference[0] or own == reference:
+        return runs
+    factor = reference[1] / own[1]
+    measured = (
+        replace(result, examples=max(1, round(result.examples * factor)))
+        for result in runs.measured
+    )
+    return replace(runs, measured=tuple(measured))
+
+
+def work_of(runs: CellRuns) -> tuple[str, float] | None:
     """The unit of work (``tokens`` without padding, ``rows``, ``samples``), and the work in one
     example.
 
     None if nothing was measured, or if the unit is tokens and the log does not count them.
     """
     known = [
-        (each.work_unit, amount) for each in trials.measured if (amount := each.work_per_example)
+        (result.work_unit, amount)
+        for result in runs.measured
+        if (amount := result.work_per_example)
     ]
     return (known[0][0], fmean([amount for _, amount in known])) if known else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """``trials`` and ``rows``: of all cells, in their order.
+    """``cells`` and ``rows``: of all cells, in their order.
 
     ``refused``: cell id → why it can't be recommended.
 
@@ -210,13 +218,13 @@ class Evidence:
     """
 
     baseline: Cell | None
-    trials: tuple[CellTrials, ...]
+    cells: tuple[CellRuns, ...]
     rows: tuple[CellRow, ...]
     metric: Metric
-    noise: Noise
+    model: TrialModel
     parities: tuple[LossParity, ...]
     refused: Mapping[str, str]
-    compared: tuple[CellTrials, ...]
+    compared: tuple[CellRuns, ...]
     #: Those that a race runs again, by their first runs and by the scatter of later ones; empty in
     #: a grid.
     contenders: frozenset[str] = frozenset()
@@ -226,10 +234,10 @@ class Evidence:
     unlike: str | None = None
 
     @property
-    def dropped(self) -> list[CellTrials]:
+    def dropped(self) -> list[str]:
         """Cells that a race measured once, and may have recommended."""
-        known = {*self.refused, *(each.cell.cell_id for each in self.compared)}
-        return [each for each in self.trials if each.measured and each.cell.cell_id not in known]
+        known = {*self.refused, *(runs.cell.cell_id for runs in self.compared)}
+        return [runs.key for runs in self.cells if runs.measured and runs.cell.cell_id not in known]
 
     @property
     def passes(self) -> int:
@@ -237,9 +245,9 @@ class Evidence:
         several cells.
         """
         carried = {
-            (result.run.job_id, each.cell.cell_id)
-            for each in self.trials
-            for result in each.results
+            (result.run.job_id, runs.cell.cell_id)
+            for runs in self.cells
+            for result in runs.results
             if result.run.job_id is not None
         }
         is_shared = len(carried) > len({job_id for job_id, _ in carried})
@@ -248,7 +256,7 @@ class Evidence:
     @property
     def samples_per_step(self) -> Mapping[str, int]:
         """Cell id → the samples of a step of all ranks, as measured; without unknown ones."""
-        known = ((each.cell.cell_id, each.samples_per_step) for each in self.trials)
+        known = ((runs.cell.cell_id, runs.samples_per_step) for runs in self.cells)
         return {cell_id: samples for cell_id, samples in known if samples is not None}
 
 
@@ -260,89 +268,119 @@ def gather_evidence(
     host_priors: HostPriors | None = None,
     hazards: Mapping[HazardKey, Hazard] | None = None,
 ) -> Evidence:
-    """``hazards`` of None: as the results and the suite's expectations of spot say."""
+    """What the verdict rests on.
+
+    Args:
+        suite: of the execution.
+        cells: of the suite, in their order.
+        results: of their runs.
+        host_priors: from the lab's history, where it has any.
+        hazards: of capacity; None: as the results and the suite's expectations of spot say.
+    """
+    target = suite.goal.target
     wanted = suite.baseline_cell
-    baseline = next((cell for cell in cells if cell.cell_id == wanted.cell_id), None)
-    grouped = suite_trials(suite, cells, results, hazards=hazards)
+    grouped = group_runs(suite, cells, results, hazards=hazards)
     # The time to a quality is comparable whatever the unit of work is.
-    unlike = find_unlike_work(grouped, suite.workload) if suite.goal.target is None else None
-    trials = equalise_work(grouped, wanted)
+    unlike = find_unlike_work(grouped, suite.workload) if target is None else None
+    all_runs = equalise_work(grouped, wanted)
+    measured = [runs for runs in all_runs if runs.measured]
+    priors = {**STATED_PRIORS, **(host_priors or {})}
+    figures = build_figures(all_runs, target, priors)
+    is_priced = figures.columns[FigureColumn.USD]
     metric = choose_metric(
         suite.goal,
-        [
-            (each.cell.settings.instance, estimate_cell(each, projected_usd, Noise()) is not None)
-            for each in trials
-            if each.measured
-        ],
+        [(runs.cell.settings.instance, runs.key in is_priced) for runs in measured],
     )
-    priors = {**STATED_PRIORS, **(host_priors or {})}
-    quantity = quantity_of(metric, suite.goal.target)
-    noise = measure_noise(trials, quantity, priors)
-    rows = tuple(build_row(each, noise, suite.goal.target) for each in trials)
-    parities = check_parities(suite.workload, trials, wanted)
+    model = correlated(fit_model(figures), metric.column)
+    rows = tuple(build_row(runs, model, target) for runs in all_runs)
+    parities = check_parities(suite.workload, all_runs, wanted)
     refused = find_refusals(rows, goal=suite.goal, metric=metric, parities=parities)
     if unlike is not None:
         refused |= {
-            each.cell.cell_id: unlike.reason
-            for each in trials
-            if each.measured and each.cell.cell_id in unlike.cell_ids
+            runs.cell.cell_id: unlike.reason
+            for runs in measured
+            if runs.cell.cell_id in unlike.cell_ids
         }
-    eligible = [
-        each
-        for each in trials
-        if each.measured and each.cell.cell_id not in refused and unlike is None
-    ]
-    measured = [each for each in trials if each.measured]
-    scatter = max((each.scatter(quantity) for each in measured), default=NO_SCATTER)
-    within = scatter.within()
-    contenders = (
-        find_contenders(trials, quantity, refused=refused, priors=priors, within=within)
-        if suite.search.is_race and unlike is None
-        else frozenset[str]()
-    )
-    # A race compares the cells that it has run again or has to, after the first round all; it
-    # dropped the others.
-    again = [each for each in eligible if len(each.measured) > 1 or each.cell.cell_id in contenders]
-    if suite.search.is_race and any(len(each.measured) > 1 for each in again):
-        ran_again = [row for row, each in zip(rows, trials, strict=True) if each in again]
-        scatter = moderate_scatter(ran_again, metric, scatter)
-        leader = min(again, key=lambda each: noise.level(each, quantity))
-        near = noise.level(leader, quantity) + log1p(scatter.within(len(leader.measured)))
-        long = {each.cell.cell_id: each.confirmed_mean(quantity) or inf for each in eligible}
-        near_long = min(long.values()) + log1p(within)
-        eligible = [
-            each
-            for each in eligible
-            if each in again
-            or (not each.failed and noise.level(each, quantity) <= near)
-            or long[each.cell.cell_id] < near_long
-        ]
-        contenders |= {each.cell.cell_id for each in eligible}
-    return Evidence(
-        baseline=baseline,
-        trials=trials,
+    scatters = (figures.scatter(runs.key, metric.column) for runs in measured)
+    evidence = Evidence(
+        baseline=next((cell for cell in cells if cell.cell_id == wanted.cell_id), None),
+        cells=all_runs,
         rows=rows,
         metric=metric,
-        noise=noise,
+        model=model,
         parities=parities,
         refused=refused,
-        compared=tuple(eligible),
-        contenders=contenders,
-        scatter=scatter,
+        compared=tuple(
+            runs for runs in measured if runs.cell.cell_id not in refused and unlike is None
+        ),
+        scatter=max(scatters, default=NO_SCATTER),
         unlike=unlike.reason if unlike else None,
+    )
+    return _raced(evidence, priors) if suite.search.is_race else evidence
+
+
+def _raced(evidence: Evidence, priors: HostPriors) -> Evidence:
+    """A race compares the cells that it has run again or has to, after the first round all; it
+    dropped the others.
+    """
+    model = evidence.model
+    column = evidence.metric.column
+    within = evidence.scatter.within()
+    contenders = frozenset[str]()
+    if evidence.unlike is None:
+        contenders = find_contenders(
+            evidence.cells,
+            model.figures.columns[column],
+            refused=evidence.refused,
+            priors=priors,
+            within=within,
+        )
+    evidence = replace(evidence, contenders=contenders)
+    again = [
+        runs
+        for runs in evidence.compared
+        if len(runs.measured) > 1 or runs.cell.cell_id in contenders
+    ]
+    if all(len(runs.measured) < 2 for runs in again):
+        return evidence
+    ran_again = {runs.cell.cell_id for runs in again}
+    scatter = moderate_scatter(
+        [row for row in evidence.rows if row.cell_id in ran_again],
+        evidence.metric,
+        evidence.scatter,
+    )
+    leader = min(again, key=lambda runs: model.level(runs.key, column))
+    near = model.level(leader.key, column) + log1p(scatter.within(len(leader.measured)))
+    long = {
+        runs.key: model.figures.long_mean(runs.key, column) or inf for runs in evidence.compared
+    }
+    near_long = min(long.values()) + log1p(within)
+    compared = tuple(
+        runs
+        for runs in evidence.compared
+        if runs.cell.cell_id in ran_again
+        or (not runs.failed and model.level(runs.key, column) <= near)
+        or long[runs.key] < near_long
+    )
+    return replace(
+        evidence,
+        scatter=scatter,
+        compared=compared,
+        contenders=contenders | {runs.cell.cell_id for runs in compared},
     )
 
 
 def check_parities(
-    workload: Workload, trials: Sequence[CellTrials], baseline: Cell
+    workload: Workload, cells: Sequence[CellRuns], baseline: Cell
 ) -> tuple[LossParity, ...]:
     """Compares each cell with the first one that should learn alike; the baseline comes first."""
-    groups: dict[LearningKey, list[CellTrials]] = {}
-    measured = (each for each in trials if each.measured)
-    for each in sorted(measured, key=lambda each: each.cell.cell_id != baseline.cell_id):
-        groups.setdefault(learning_key(each.cell, workload, each.samples_per_step), []).append(each)
+    groups: dict[LearningKey, list[CellRuns]] = {}
+    measured = (runs for runs in cells if runs.measured)
+    for runs in sorted(measured, key=lambda runs: runs.cell.cell_id != baseline.cell_id):
+        key = learning_key(runs.cell, workload, runs.samples_per_step)
+        groups.setdefault(key, []).append(runs)
     return tuple(
         parity
         for group in groups.values()
-        for parity in check_loss_parities([each.measured for each in group])
+        for parity in check_loss_parities([runs.measured for runs in group])
     )

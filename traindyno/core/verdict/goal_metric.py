@@ -6,18 +6,11 @@ from decimal import Decimal
 from enum import StrEnum
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.quantity import (
-    Quantity,
-    ToTarget,
-    projected_instance_hours,
-    projected_seconds,
-    projected_usd,
-)
 from traindyno.figures.estimates import Estimate
+from traindyno.figures.table import FigureColumn
 
 CENTS = Decimal("0.0001")
 
@@ -36,6 +29,11 @@ class Metric(StrEnum):
     USD_TO_TARGET = "usd_to_target"
 
     @property
+    def column(self) -> FigureColumn:
+        """Of the table of figures."""
+        return FigureColumn(self.value)
+
+    @property
     def is_time(self) -> bool:
         return self in (Metric.SECONDS, Metric.SECONDS_TO_TARGET)
 
@@ -46,20 +44,6 @@ class Metric(StrEnum):
     @property
     def is_money(self) -> bool:
         return self in (Metric.USD, Metric.USD_TO_TARGET)
-
-
-def quantity_of(metric: Metric, target: QualityTarget | None) -> Quantity:
-    """``target``: the goal's, which the metrics of the work until a target need."""
-    match metric:
-        case Metric.SECONDS:
-            return projected_seconds
-        case Metric.USD:
-            return projected_usd
-        case Metric.INSTANCE_HOURS:
-            return projected_instance_hours
-        case Metric.SECONDS_TO_TARGET | Metric.USD_TO_TARGET:
-            assert target is not None, "the goal names a target"
-            return ToTarget(target=target, is_money=metric.is_money)
 
 
 def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:

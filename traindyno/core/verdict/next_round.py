@@ -9,7 +9,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
 from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.verdict.cell_trials import CellTrials, lost_long_runs
+from traindyno.core.verdict.cell_runs import CellRuns, lost_long_runs
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
 from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
@@ -28,7 +28,7 @@ LEADERS = 2
 Trial = tuple[Cell, int]
 
 
-def open_cells(verdict: Verdict, searched: Sequence[CellTrials]) -> list[CellTrials]:
+def open_cells(verdict: Verdict, searched: Sequence[CellRuns]) -> list[CellRuns]:
     """None of ``searched`` if the answer is settled: one cell is left, which is not near the goal's
     limit.
     """
@@ -68,7 +68,7 @@ def next_race_trials(
     """
     if evidence.unlike is not None:
         return ()
-    done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.trials}
+    done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.cells}
     for result in results:
         done.setdefault(result.run.cell.cell_id, set()).add(result.run.trial)
     left = {
@@ -77,7 +77,7 @@ def next_race_trials(
     }
     gone = frozenset(
         result.run.run_id
-        for each in evidence.trials
+        for each in evidence.cells
         if not each.outpaced
         and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
         for result in each.measured
@@ -85,7 +85,7 @@ def next_race_trials(
     # cells of which no trial told how they do, which another one may; runs that are gone outpace no
     # cell
     untold = []
-    for each in evidence.trials:
+    for each in evidence.cells:
         outpaced = (result.bound is None or result.bound.by not in gone for result in each.outpaced)
         is_out = each.measured or each.failed or any(outpaced) or len(each.others) >= MOST_UNTOLD
         untold += (
@@ -102,10 +102,10 @@ def next_race_trials(
     )
 
 
-def _choose(suite: Suite, evidence: Evidence) -> list[CellTrials]:
+def _choose(suite: Suite, evidence: Evidence) -> list[CellRuns]:
     able = [
         each
-        for each in evidence.trials
+        for each in evidence.cells
         if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured
     ]
     searched = [

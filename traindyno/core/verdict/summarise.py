@@ -1,16 +1,61 @@
 """What the row of a finished run and a table of runs say of it, from its result."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from traindyno.core.costs.projection import measured_attempt, paid_usd, project_run, read_job_time
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary, RunTime
 from traindyno.core.measurement.loss_parity import late_loss
 from traindyno.core.measurement.run_phases import script_phases
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase, Quality
-from traindyno.core.verdict.quantity import last_value, projected_seconds, tokens_per_second
+from traindyno.core.verdict.figure_table import last_value
+
+
+class RunColumns(NamedTuple):
+    """The columns of a table of runs; unknown values are None. Rates are those of all devices
+    together.
+    """
+
+    run_id: str
+    execution_id: str
+    cell_id: str
+    cell_label: str
+    trial: int
+    outcome: Outcome
+    message: str | None
+    attempts: int
+    job_name: str | None
+    instance: str
+    instance_count: int
+    samples_per_second: float | None
+    tokens_per_second: float | None
+    mean_step_seconds: float | None
+    steady_steps: int | None
+    warmup_steps: int | None
+    is_steady: bool | None
+    billable_seconds: float | None
+    alone_billable_seconds: float | None
+    job_seconds: float
+    overhead_seconds: float | None
+    overhead_billable_seconds: float | None
+    cost_usd: Decimal | None
+    accuracy: float | None
+    evaluation_loss: float | None
+    late_loss: float | None
+    projected_seconds: float | None
+    projected_usd: Decimal | None
+    is_simulated: bool
+    is_contended: bool
+    hosts: str | None
+    data_wait_share: float | None
+    seed: int | None
+    outpaced_by: str | None
+    least_ratio: float | None
+
+
+RUN_COLUMNS = RunColumns._fields
 
 
 def run_time(result: RunResult) -> RunTime:
@@ -52,53 +97,80 @@ def alone_billable_seconds(result: RunResult) -> float | None:
     )
 
 
-#: The columns of a table of runs; unknown values are None. Rates are those of all devices together.
-RUN_COLUMNS: Mapping[str, Callable[[RunResult], Any]] = {
-    "run_id": lambda each: each.run.run_id,
-    "execution_id": lambda each: each.run.execution_id,
-    "cell_id": lambda each: each.run.cell.cell_id,
-    "cell_label": lambda each: each.run.cell.label,
-    "trial": lambda each: each.run.trial,
-    "outcome": lambda each: each.outcome,
-    "message": lambda each: each.message,
-    "attempts": lambda each: len(each.attempts),
-    "job_name": lambda each: each.attempts[-1].job_name if each.attempts else None,
-    "instance": lambda each: each.run.cell.settings.instance,
-    "instance_count": lambda each: each.run.cell.settings.instance_count,
-    "samples_per_second": lambda each: each.samples_per_second,
-    "tokens_per_second": tokens_per_second,
-    "mean_step_seconds": lambda each: each.throughput and each.throughput.step_times.mean_seconds,
-    "steady_steps": lambda each: each.throughput and each.throughput.steps,
-    "warmup_steps": lambda each: each.measured and each.measured.steady_state.warmup_steps,
-    "is_steady": lambda each: each.measured and each.measured.steady_state.is_reached,
-    "billable_seconds": lambda each: each.billable_seconds,
-    "alone_billable_seconds": alone_billable_seconds,
-    "job_seconds": lambda each: run_time(each).seconds,
-    "overhead_seconds": lambda each: run_time(each).overhead_seconds,
-    "overhead_billable_seconds": lambda each: run_time(each).overhead_billable_seconds,
-    "cost_usd": paid_usd,
-    "accuracy": lambda each: last_value(each, Quality.ACCURACY),
-    "evaluation_loss": lambda each: last_value(each, Quality.LOSS),
-    "late_loss": late_loss,
-    "projected_seconds": projected_seconds,
-    "projected_usd": lambda each: (projection := project_run(each)) and projection.usd,
-    "is_simulated": lambda each: each.is_simulated,
-    "is_contended": lambda each: each.measured is not None and each.measured.is_contended,
-    "hosts": lambda each: each.environment and (" ".join(each.environment.host_ids) or None),
-    "data_wait_share": lambda each: each.throughput and each.throughput.data_wait_share,
-    "seed": lambda each: each.seed,
-    "outpaced_by": lambda each: each.bound and each.bound.by,
-    "least_ratio": lambda each: each.bound and each.bound.least_ratio,
-}
+def run_row(result: RunResult) -> RunColumns:
+    run = result.run
+    cell = run.cell
+    rate = result.throughput
+    measured = result.measured
+    time = run_time(result)
+    projection = project_run(result)
+    hosts = result.environment.host_ids if result.environment else ()
+    return RunColumns(
+        run_id=run.run_id,
+        execution_id=run.execution_id,
+        cell_id=cell.cell_id,
+        cell_label=cell.label,
+        trial=run.trial,
+        outcome=result.outcome,
+        message=result.message,
+        attempts=len(result.attempts),
+        job_name=result.attempts[-1].job_name if result.attempts else None,
+        instance=cell.settings.instance,
+        instance_count=cell.settings.instance_count,
+        samples_per_second=result.samples_per_second,
+        tokens_per_second=rate.tokens_per_second if rate else None,
+        mean_step_seconds=rate.step_times.mean_seconds if rate else None,
+        steady_steps=rate.steps if rate else None,
+        warmup_steps=measured.steady_state.warmup_steps if measured else None,
+        is_steady=measured.steady_state.is_reached if measured else None,
+        billable_seconds=result.billable_seconds,
+        alone_billable_seconds=alone_billable_seconds(result),
+        job_seconds=time.seconds,
+        overhead_seconds=time.overhead_seconds,
+        overhead_billable_seconds=time.overhead_billable_seconds,
+        cost_usd=paid_usd(result),
+        accuracy=last_value(result, Quality.ACCURACY),
+        evaluation_loss=last_value(result, Quality.LOSS),
+        late_loss=late_loss(result),
+        projected_seconds=projection.seconds if projection else None,
+        projected_usd=projection.usd if projection else None,
+        is_simulated=result.is_simulated,
+        is_contended=measured is not None and measured.is_contended,
+        hosts=" ".join(hosts) or None,
+        data_wait_share=rate.data_wait_share if rate else None,
+        seed=result.seed,
+        outpaced_by=result.bound.by if result.bound else None,
+        least_ratio=result.bound.least_ratio if result.bound else None,
+    )
 
 
 def run_columns(result: RunResult) -> dict[str, Any]:
-    return {name: value(result) for name, value in RUN_COLUMNS.items()}
+    """The values by the names of the columns."""
+    return run_row(result)._asdict()
 
 
 def summarise(result: RunResult) -> RunSummary:
-    """A field that has the name of a column has its value."""
-    row = run_columns(result)
-    steps = row["warmup_steps"] + row["steady_steps"] if row["steady_steps"] is not None else None
-    same = {each.name: row[each.name] for each in fields(RunSummary) if each.name in row}
-    return RunSummary(**same, time=run_time(result), steps=steps)
+    row = run_row(result)
+    steps = None
+    if row.steady_steps is not None:
+        steps = (row.warmup_steps or 0) + row.steady_steps
+    return RunSummary(
+        execution_id=row.execution_id,
+        cell_id=row.cell_id,
+        cell_label=row.cell_label,
+        trial=row.trial,
+        outcome=row.outcome,
+        message=row.message,
+        attempts=row.attempts,
+        instance=row.instance,
+        time=run_time(result),
+        samples_per_second=row.samples_per_second,
+        mean_step_seconds=row.mean_step_seconds,
+        steps=steps,
+        projected_seconds=row.projected_seconds,
+        projected_usd=row.projected_usd,
+        is_simulated=row.is_simulated,
+        is_contended=row.is_contended,
+        hosts=row.hosts,
+        data_wait_share=row.data_wait_share,
+    )

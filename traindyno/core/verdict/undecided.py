@@ -5,53 +5,20 @@ It is a range of factors beside the noise: longer trials narrow it sooner than m
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import log, sqrt
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import are_alike, are_at_one_step, is_one_of
-from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_time import SingleStall
-from traindyno.figures.estimates import NO_RANGE, Range, range_to
-
-# A trend over all trials of a cell counts as a drift at this two-sided level.
-DRIFT_P = 0.01
-# A drift may go on for so many times what was seen: its time constant may be this many lengths of a
-# run.
-DRIFT_GOES_ON = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Undecided:
-    """What trials leave open of a cell's time per step.
-
-    ``drift`` is the detected change over a run (a logarithm), 0 if there is none.
-    ``trend`` is the mean change of the trials, detected or not; None if no trial shows one.
-    """
-
-    stalls: Range = NO_RANGE
-    drift: float = 0.0
-    trend: Drift | None = None
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        found = []
-        if not self.stalls.is_empty:
-            found.append("no trial shows whether its stalls recur")
-        if self.drift:
-            found.append(f"its step times drift by {self.drift:+.1%} over a run".replace("%", " %"))
-        return tuple(found)
-
-    @property
-    def range(self) -> Range:
-        return self.stalls.plus(_ahead(self.drift))
+from traindyno.figures.beyond import NONE_UNDECIDED, Drift, Undecided
+from traindyno.figures.estimates import Range
 
 
 def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     projected = [run for run in runs if not run.ended_at_target]
     if not projected:
-        return Undecided()
+        return NONE_UNDECIDED
     drifts = [run.drift for run in projected if run.drift]
     trend = None
     if drifts:  # the larger one of its errors: by the trends' own, and by the spread between trials
@@ -59,21 +26,7 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
         if len(drifts) > 1:
             errors.append(stdev([each.change for each in drifts]) / sqrt(len(drifts)))
         trend = Drift(change=fmean([each.change for each in drifts]), standard_error=max(errors))
-    return Undecided(stalls=_stalls(projected), drift=_detected(trend), trend=trend)
-
-
-def range_between(first: Undecided, second: Undecided) -> Range:
-    """Range of first ÷ second. Only a detected difference of their drifts counts.
-
-    A trend that is too small to detect in one cell may still be that of the other.
-    """
-    drift = first.drift - second.drift
-    if (first.drift or second.drift) and first.trend is not None and second.trend is not None:
-        error = sqrt(first.trend.standard_error**2 + second.trend.standard_error**2)
-        drift = _detected(
-            Drift(change=first.trend.change - second.trend.change, standard_error=error)
-        )
-    return first.stalls.plus(second.stalls.inverse()).plus(_ahead(drift))
+    return Undecided(stalls=_stalls(projected), drift=trend.detected if trend else 0.0, trend=trend)
 
 
 def _stalls(runs: Sequence[MeasuredRun]) -> Range:
@@ -106,21 +59,3 @@ def _comes_at_any_step(stall: SingleStall, of_trials: Sequence[Sequence[SingleSt
     steps = [other.step for own in alike for other in own]
     is_in_each = all(alike)
     return not is_in_each and any(not are_at_one_step(stall.step, other) for other in steps)
-
-
-def _detected(drift: Drift | None) -> float:
-    """The change, if it is larger than its error allows."""
-    if drift is None:
-        return 0.0
-    return (
-        drift.change
-        if abs(drift.change) > NormalDist().inv_cdf(1 - DRIFT_P / 2) * drift.standard_error
-        else 0.0
-    )
-
-
-def _ahead(drift: float) -> Range:
-    """From the mean of the window, which is half of the change before its end, to where the drift
-    may lead.
-    """
-    return range_to((DRIFT_GOES_ON + 0.5) * drift)

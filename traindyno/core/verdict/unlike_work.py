@@ -18,7 +18,7 @@ from traindyno.core.step_log.line import ROW_VALUES
 from traindyno.core.suite.arguments import arguments_of, number_of
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Task
-from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.cell_runs import CellRuns
 
 #: Samples per step vary with a batch size if the logarithm of their ratio is at least this share of
 #: the batch sizes'. Batches up to a number of tokens, and short last ones, vary less than the batch
@@ -52,7 +52,7 @@ class UnlikeWork:
     cell_ids: frozenset[str]
 
 
-def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+def find_unlike_work(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork | None:
     """None if all cells count the same work.
 
     Runs that were outpaced count too: a wrong count may be why.
@@ -65,7 +65,7 @@ def find_unlike_work(trials: Sequence[CellTrials], workload: Workload) -> Unlike
     )
 
 
-def _unknown(trials: Sequence[CellTrials]) -> UnlikeWork | None:
+def _unknown(trials: Sequence[CellRuns]) -> UnlikeWork | None:
     """A cell of which no run has a rate: whether it is faster is unknown."""
     for each in trials:
         unknown = [
@@ -81,7 +81,7 @@ def _unknown(trials: Sequence[CellTrials]) -> UnlikeWork | None:
     return None
 
 
-def _other_units(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+def _other_units(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork | None:
     units: dict[str, list[Cell]] = {}
     for each in trials:
         known = (*each.measured, *(result for result in each.outpaced if result.environment))
@@ -118,7 +118,7 @@ def _that_differ(groups: Sequence[Sequence[Cell]], workload: Workload) -> list[s
     ]
 
 
-def _parts_of_rows(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+def _parts_of_rows(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork | None:
     """A cell whose rows have a half, a third … of another's values, where as many of its processes
     may have the parts of the same rows, and no argument asks for shorter rows.
     """
@@ -136,7 +136,7 @@ def _parts_of_rows(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWo
     return None
 
 
-def _row_values(trials: CellTrials) -> tuple[int, list[int]] | None:
+def _row_values(trials: CellRuns) -> tuple[int, list[int]] | None:
     """The processes of a run that says how large its first rows were, and the sizes."""
     environments = [each.environment for each in (*trials.measured, *trials.outpaced)]
     found = [(each.world_size, each.facts.get(ROW_VALUES)) for each in environments if each]
@@ -174,7 +174,7 @@ class _Steps:
     most_samples: float
 
 
-def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> UnlikeWork | None:
+def _ignored_batch_size(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork | None:
     """The first argument whose name is that of a batch size, and that the samples per step do not
     vary with.
     """
@@ -206,7 +206,7 @@ def _ignored_batch_size(trials: Sequence[CellTrials], workload: Workload) -> Unl
     return None
 
 
-def _steps_of(trials: CellTrials, workload: Workload) -> _Steps | None:
+def _steps_of(trials: CellRuns, workload: Workload) -> _Steps | None:
     results = (*trials.measured, *trials.outpaced)
     rates = [each.throughput for each in results if each.throughput]
     if not rates:

@@ -17,8 +17,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellRow, build_row
-from traindyno.core.verdict.cell_trials import CellTrials
+from traindyno.core.verdict.cell_row import CellRow, build_row, sum_known
 from traindyno.core.verdict.confounds import Confound, find_confound, threads_of
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
 from traindyno.core.verdict.goal_metric import (
@@ -26,14 +25,12 @@ from traindyno.core.verdict.goal_metric import (
     Sensitivity,
     estimate_of,
     find_sensitivity,
-    quantity_of,
 )
-from traindyno.core.verdict.quantity import Quantity
-from traindyno.core.verdict.recommendation import Recommendation, recommend
 from traindyno.figures.distributions import SIGNIFICANCE
 from traindyno.figures.estimates import Estimate, Interval
 from traindyno.figures.hosts import HostPriors
 from traindyno.figures.in_job.run_scatter import NO_SCATTER, RunScatter
+from traindyno.figures.model import Recommendation
 from traindyno.figures.selection import Correction, Relation, correct_for_selection
 from traindyno.figures.settle import Rival, ToDecide, simultaneous
 
@@ -193,28 +190,28 @@ def judge_evidence(
 ) -> Verdict:
     rows = evidence.rows
     metric = evidence.metric
-    noise = evidence.noise
+    model = evidence.model
+    by_key = {runs.key: runs for runs in evidence.cells}
     baseline = evidence.baseline.cell_id if evidence.baseline else None
     if any(
         row.cell_id == baseline and row.outcomes and not (row.trials or row.outpaced)
         for row in rows
     ):
         missing = replace(missing, baseline=baseline)
-    costs = [row.spent_usd for row in rows if row.outcomes]
-    compared = evidence.compared
-    quantity = quantity_of(metric, suite.goal.target)
     # each look's share, without regard to what looks share with each other (Bonferroni)
     level = SIGNIFICANCE_OF_STALLED_RUNS if evidence.scatter.has_stalls else SIGNIFICANCE
     significance = level / looks_of(suite, evidence)
-    found = recommend(
-        compared, quantity, noise, tolerance=suite.tolerance, significance=significance
+    found = model.recommend(
+        [runs.key for runs in evidence.compared],
+        metric.column,
+        tolerance=suite.tolerance,
+        significance=significance,
     )
-    dropped = _ratios_of_dropped(found, evidence, quantity) if found else {}
     expected = None
     beaten = list[CellRow]()
     if found:
         correction = correct_for_selection(found.comparisons, significance)
-        expected = build_row(found.best, noise, suite.goal.target, correction)
+        expected = build_row(by_key[found.best], model, suite.goal.target, correction)
         if (
             suite.limits.chain_jobs
         ):  # its run did the whole work: nothing is projected from a part of it
@@ -228,7 +225,7 @@ def judge_evidence(
         # all cells have intervals of the level at which they are compared
         tail = significance / 2
         of_look = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
-        rows = tuple(build_row(each, noise, suite.goal.target, of_look) for each in evidence.trials)
+        rows = tuple(build_row(runs, model, suite.goal.target, of_look) for runs in evidence.cells)
     return Verdict(
         suite_name=suite.name,
         goal=suite.goal,
@@ -237,7 +234,7 @@ def judge_evidence(
         tolerance=suite.tolerance,
         significance=significance,
         finding=_find(rows, found, evidence) if evidence.unlike is None else Finding.UNLIKE_WORK,
-        recommended=found.best.cell.cell_id if found else None,
+        recommended=found.best if found else None,
         expected=expected,
         rivals=found.rivals if found else (),
         to_decide=replace(
@@ -252,14 +249,10 @@ def judge_evidence(
             confounds=_find_confounds(found, evidence, suite),
             parities=evidence.parities,
         ),
-        spent_usd=None
-        if not costs or None in costs
-        else sum((cost for cost in costs if cost is not None), Decimal(0)),
-        is_simulated=any(
-            result.is_simulated for each in evidence.trials for result in each.results
-        ),
+        spent_usd=sum_known([row.spent_usd for row in rows if row.outcomes]),
+        is_simulated=any(result.is_simulated for runs in evidence.cells for result in runs.results),
         missing=missing,
-        dropped=dropped,
+        dropped=_ratios_of_dropped(found.best, evidence) if found else {},
         scatter=evidence.scatter,
         level=level,
     )
@@ -293,7 +286,7 @@ def _find(
             Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
         )
     by_id = {row.cell_id: row for row in rows}
-    compared = [found.best.cell.cell_id, *(rival.cell_id for rival in found.rivals)]
+    compared = [found.best, *(rival.cell_id for rival in found.rivals)]
     relations = {rival.relation for rival in found.rivals}
     if not relations:
         ended = [row for row in rows if row.outpaced and not row.trials]
@@ -315,15 +308,20 @@ def _find(
     return Finding.RECOMMENDED if relations == {Relation.BEATEN} else Finding.WITHIN_TOLERANCE
 
 
-def _ratios_of_dropped(
-    found: Recommendation, evidence: Evidence, quantity: Quantity
-) -> dict[str, float]:
-    def ratio(other: CellTrials) -> float:
-        best, mean = (each.confirmed_mean(quantity) for each in (found.best, other))
-        trials = evidence.noise.level(found.best, quantity) - evidence.noise.level(other, quantity)
-        return exp(trials if best is None or mean is None else best - mean)
+def _ratios_of_dropped(best: str, evidence: Evidence) -> dict[str, float]:
+    """Cell id → the best one ÷ it."""
+    model = evidence.model
+    column = evidence.metric.column
+    long = {cell: model.figures.long_mean(cell, column) for cell in (best, *evidence.dropped)}
 
-    return {each.cell.cell_id: ratio(each) for each in evidence.dropped}
+    def ratio(other: str) -> float:
+        one = long[best]
+        mean = long[other]
+        if one is None or mean is None:
+            return exp(model.level(best, column) - model.level(other, column))
+        return exp(one - mean)
+
+    return {other: ratio(other) for other in evidence.dropped}
 
 
 def _against_baseline(
@@ -337,8 +335,9 @@ def _against_baseline(
     rival = next((each for each in found.rivals if each.cell_id == evidence.baseline.cell_id), None)
     if rival is None:
         return None
+    count = next(len(runs.measured) for runs in evidence.compared if runs.key == found.best)
     is_beaten = all(each.relation is Relation.BEATEN for each in found.rivals)
-    doubt = 1.0 if is_beaten else evidence.noise.doubt(len(found.best.measured))
+    doubt = 1.0 if is_beaten else evidence.model.doubt(count)
     comparison = rival.comparison.inflated(doubt)
     interval, is_detected = simultaneous(found.comparisons, comparison, significance)
     return AgainstBaseline(
@@ -353,15 +352,13 @@ def _find_confounds(
     found: Recommendation | None, evidence: Evidence, suite: Suite
 ) -> tuple[Confound, ...]:
     """Confounds between the recommended cell and the runner-up, and between it and the baseline."""
-    cells = [each.cell for each in evidence.trials]
+    cells = {runs.key: runs.cell for runs in evidence.cells}
     baseline = evidence.baseline
     if found is None or baseline is None:
         return ()
-    best = found.best.cell
+    best = cells[found.best]
     wanted = dict.fromkeys([*(rival.cell_id for rival in found.rivals[:1]), baseline.cell_id])
-    others = [
-        cell for cell_id in wanted for cell in cells if cell.cell_id == cell_id and cell != best
-    ]
+    others = [cells[cell_id] for cell_id in wanted if cell_id != found.best]
     confounds = (
         find_confound(
             other,
@@ -369,8 +366,8 @@ def _find_confounds(
             workload=suite.workload,
             samples_per_step=evidence.samples_per_step,
             versions={
-                each.cell.cell_id: {**each.versions, **threads_of(each.cell, each.measured)}
-                for each in evidence.trials
+                runs.cell.cell_id: {**runs.versions, **threads_of(runs.cell, runs.measured)}
+                for runs in evidence.cells
             },
         )
         for other in others

@@ -17,7 +17,7 @@ from traindyno.core.costs.quantity_text import counted, number_text, range_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.errors import TraindynoError
 from traindyno.core.s3_keys import report_data_key
-from traindyno.core.verdict.cell_trials import suite_trials
+from traindyno.core.verdict.cell_runs import group_runs
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.slices.claims.lab import ClaimFinding, ClaimJudgement, judge_claims
 from traindyno.slices.claims.suite import CLAIMS_SHAPE, Claims, parse_claims
@@ -70,7 +70,7 @@ def claims(
         if report is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
         judgements = judge_claims(
-            found, suite_trials(report.suite, report.cells, report.results), report.results
+            found, group_runs(report.suite, report.cells, report.results), report.results
         )
     if output is OutputFormat.JSON:
         print_json([to_document(each) for each in judgements])

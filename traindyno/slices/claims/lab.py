@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from math import inf
 
 from traindyno.core.costs.quantity_text import number_text
@@ -12,22 +11,12 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.suite_file import cell_values
-from traindyno.core.verdict.cell_trials import CellTrials, suite_trials
+from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.quantity import (
-    Quantity,
-    last_value,
-    projected_billable_seconds,
-    projected_instance_hours,
-    projected_seconds,
-    projected_usd,
-    samples_per_second,
-    steps_per_second,
-    tokens_per_second,
-    training_seconds,
-)
+from traindyno.core.verdict.figure_table import last_value, values_of
 from traindyno.core.verdict.report_data import Report
 from traindyno.figures.estimates import Estimate, Interval, compare, estimate
+from traindyno.figures.table import FigureColumn
 from traindyno.report.markup import Markup, columns, draw_table, element, estimate_cell, join
 from traindyno.slices.claims.suite import (
     Claim,
@@ -37,18 +26,6 @@ from traindyno.slices.claims.suite import (
     Claims,
     parse_claims,
 )
-
-CLAIMED_QUANTITIES: dict[ClaimedQuantity, Quantity] = {
-    ClaimedQuantity.SAMPLES_PER_SECOND: samples_per_second,
-    ClaimedQuantity.TOKENS_PER_SECOND: tokens_per_second,
-    ClaimedQuantity.STEPS_PER_SECOND: steps_per_second,
-    ClaimedQuantity.SECONDS: projected_seconds,
-    ClaimedQuantity.TRAINING_SECONDS: training_seconds,
-    ClaimedQuantity.BILLABLE_SECONDS: projected_billable_seconds,
-    ClaimedQuantity.USD: projected_usd,
-    ClaimedQuantity.INSTANCE_HOURS: projected_instance_hours,
-    ClaimedQuantity.ACCURACY: partial(last_value, quality=Quality.ACCURACY),
-}
 
 PLAYED = "the runs are simulated and play the figures that their traces were given"
 SHAPES: dict[ClaimedForm, Callable[[float, float], float]] = {
@@ -99,22 +76,22 @@ def claims_of(record: ExecutionRecord) -> tuple[ClaimJudgement, ...]:
         return ()
     return judge_claims(
         parse_claims(record.suite.claims),
-        suite_trials(record.suite, record.cells, record.results),
+        group_runs(record.suite, record.cells, record.results),
         record.results,
     )
 
 
 def judge_claims(
-    claims: Claims, trials: Sequence[CellTrials], results: Sequence[RunResult]
+    claims: Claims, cells: Sequence[CellRuns], results: Sequence[RunResult]
 ) -> tuple[ClaimJudgement, ...]:
-    """``trials`` are those of the ``results``; without any, only contradictions are found."""
+    """``cells`` have the ``results``; without any, only contradictions are found."""
     is_simulated = any(result.is_simulated for result in results)
-    return tuple(_judge(claim, trials, is_simulated=is_simulated) for claim in claims.claims)
+    return tuple(_judge(claim, cells, is_simulated=is_simulated) for claim in claims.claims)
 
 
-def _judge(claim: Claim, trials: Sequence[CellTrials], *, is_simulated: bool) -> ClaimJudgement:
-    unclear = _unclear_match(claim, trials)
-    measured = None if unclear else _measure(claim, trials)
+def _judge(claim: Claim, cells: Sequence[CellRuns], *, is_simulated: bool) -> ClaimJudgement:
+    unclear = _unclear_match(claim, cells)
+    measured = None if unclear else _measure(claim, cells)
     margin = abs(claim.published) * claim.tolerance
     low = -inf if claim.bound is ClaimedBound.AT_MOST else claim.published - margin
     high = inf if claim.bound is ClaimedBound.AT_LEAST else claim.published + margin
@@ -166,13 +143,13 @@ def _find_measured(
     ), text
 
 
-def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFinding, str] | None:
+def _unclear_match(claim: Claim, cells: Sequence[CellRuns]) -> tuple[ClaimFinding, str] | None:
     """Why a side of the claim does not match exactly one cell of the suite; None if each does, or
     without cells.
     """
     wanted = [claim.cell] if claim.form is ClaimedForm.VALUE else [claim.cell, claim.against]
-    for side in wanted if trials else ():
-        matching = [each.cell for each in trials if matches(each.cell, side)]
+    for side in wanted if cells else ():
+        matching = [each.cell for each in cells if matches(each.cell, side)]
         named = ", ".join(f"{name}: {value}" for name, value in side.items())
         if not matching:
             return ClaimFinding.NO_CELL, f"no cell of the suite matches {{{named}}}"
@@ -185,16 +162,15 @@ def _unclear_match(claim: Claim, trials: Sequence[CellTrials]) -> tuple[ClaimFin
     return None
 
 
-def _measure(claim: Claim, trials: Sequence[CellTrials]) -> Estimate | None:
-    quantity = CLAIMED_QUANTITIES.get(claim.quantity)
-    own = [each for each in trials if matches(each.cell, claim.cell)]
-    values = [value for each in own for value in each.values(quantity)] if quantity else []
-    if quantity is None or not values:
+def _measure(claim: Claim, cells: Sequence[CellRuns]) -> Estimate | None:
+    own = [each for each in cells if matches(each.cell, claim.cell)]
+    values = _values(own, claim.quantity)
+    if not values:
         return None
     if claim.form is ClaimedForm.VALUE:
         return estimate(values)
-    against = [each for each in trials if matches(each.cell, claim.against)]
-    others = [value for each in against for value in each.values(quantity)]
+    against = [each for each in cells if matches(each.cell, claim.against)]
+    others = _values(against, claim.quantity)
     if not others:
         return None
     compared = compare(values, others)
@@ -207,6 +183,26 @@ def _measure(claim: Claim, trials: Sequence[CellTrials]) -> Estimate | None:
     count = min(len(values), len(others))
     mean = shape(compared.ratio, instances)
     return Estimate(mean=mean, count=count, variation=None, interval=interval)
+
+
+def _values(cells: Sequence[CellRuns], quantity: ClaimedQuantity) -> list[float]:
+    """Of the measured trials, those that are known and above 0."""
+    values = (_value(result, quantity) for runs in cells for result in runs.measured)
+    return [value for value in values if value is not None and value > 0]
+
+
+def _value(result: RunResult, quantity: ClaimedQuantity) -> float | None:
+    """Seconds of training are those at the measured rate, without starting and compiling."""
+    match quantity:
+        case ClaimedQuantity.SETTING:
+            return None
+        case ClaimedQuantity.ACCURACY:
+            return last_value(result, Quality.ACCURACY)
+        case ClaimedQuantity.TRAINING_SECONDS:
+            rate = result.samples_per_second
+            return result.examples / rate if rate else None
+        case _:
+            return values_of(result).get(FigureColumn(quantity.value))
 
 
 def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:

@@ -13,11 +13,13 @@ from traindyno.core.costs.quantity_text import number_text, seconds_text, share_
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, compare_cells, suite_trials
-from traindyno.core.verdict.quantity import projected_seconds, samples_per_second
+from traindyno.core.verdict.cell_runs import CellRuns, group_runs
+from traindyno.core.verdict.figure_table import build_figures
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.figures.estimates import Interval
+from traindyno.figures.model import TrialModel, model_each_alone
+from traindyno.figures.table import FigureColumn
 from traindyno.report.charts.figure import View, draw_figure, draw_views
 from traindyno.report.charts.line_chart import Line, Point, divide_lines, draw_lines
 from traindyno.report.markup import (
@@ -91,29 +93,30 @@ def measure_scaling(
 ) -> tuple[ScalingSeries, ...]:
     """One series for each set of cells with at least two numbers of instances."""
     measured = {
-        each.cell.cell_id: each for each in suite_trials(suite, cells, results) if each.measured
+        runs.cell.cell_id: runs for runs in group_runs(suite, cells, results) if runs.measured
     }
+    model = model_each_alone(build_figures([*measured.values()]))
     known = (
         replace(series, cells=tuple(cell for cell in series.cells if cell.cell_id in measured))
         for series in find_series(cells, suite.workload)
     )
     found = [series for series in known if len(series.cells) > 1]
     return tuple(
-        _series(cell, [measured[each.cell_id] for each in series.cells])
+        _series(cell, [measured[each.cell_id] for each in series.cells], model)
         for series, cell in zip(found, label_series(found), strict=True)
     )
 
 
-def _series(cell: Cell, trials: Sequence[CellTrials]) -> ScalingSeries:
-    base = trials[0]
+def _series(cell: Cell, sizes: Sequence[CellRuns], model: TrialModel) -> ScalingSeries:
+    base = sizes[0]
     points = []
-    for each in trials:
-        compared = compare_cells(each, base, samples_per_second, Noise())
+    for each in sizes:
+        compared = model.compare(each.key, base.key, FigureColumn.SAMPLES_PER_SECOND)
         if compared is None:
             continue
         share = base.cell.settings.instance_count / each.cell.settings.instance_count
         interval = compared.interval if each is not base else None
-        times = compare_cells(each, base, projected_seconds, Noise())
+        times = model.compare(each.key, base.key, FigureColumn.SECONDS)
         points.append(
             ScalingPoint(
                 cell_id=each.cell.cell_id,

@@ -10,8 +10,9 @@ from traindyno.core.costs.hazard import Hazard, Restart, posterior, seen_resumpt
 from traindyno.core.costs.interruptions import Work, mean_work
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.goal import SpotTerms
-from traindyno.core.verdict.cell_trials import CellTrials
-from traindyno.core.verdict.quantity import projected_billable_seconds, projected_seconds
+from traindyno.core.verdict.cell_runs import CellRuns
+from traindyno.core.verdict.extra_time import extra_times
+from traindyno.figures.table import FigureColumn
 
 RATE = 0.5
 AT_ONCE = Restart(waiting=0, training=0)
@@ -91,8 +92,8 @@ def test_a_rate_of_zero_adds_nothing() -> None:
         completed_result(make_cell(), 1),
         attempts=(make_attempt(phase_seconds={"training": 130.0}),),
     )
-    trials = CellTrials(cell=make_cell(), measured=(result,), others=(), hazard=hazard_of(0))
-    found = trials.extra(projected_seconds)
+    runs = CellRuns(cell=make_cell(), measured=(result,), others=(), hazard=hazard_of(0))
+    found = extra_times(runs, None)[FigureColumn.SECONDS]
     assert (found.log_factor, found.variance) == (0, 0)
     assert found.range.is_empty
 
@@ -121,8 +122,9 @@ def test_a_script_that_resumes_by_itself_loses_what_its_trials_lost() -> None:
     seen = seen_resumption([completed_result(make_cell(), 1), interrupted])
     assert seen == Restart(waiting=10.0, training=40.0)
     hazard = replace(hazard_of(2), resumed=seen)
-    trials = CellTrials(cell=make_cell(), measured=(interrupted,), others=(), hazard=hazard)
-    wall, billed = (trials.extra(each) for each in (projected_seconds, projected_billable_seconds))
+    runs = CellRuns(cell=make_cell(), measured=(interrupted,), others=(), hazard=hazard)
+    extra = extra_times(runs, None)
+    wall, billed = extra[FigureColumn.SECONDS], extra[FigureColumn.BILLABLE_SECONDS]
     work = known(mean_work([interrupted]))
     expected = 2 * work.training_seconds / 3600
     assert wall.log_factor == pytest.approx(log(1 + expected * 50 / work.seconds))

@@ -24,7 +24,9 @@ from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.run.workload import FullRun
 from traindyno.core.suite.goal import SpotTerms
 from traindyno.core.verdict.cell_row import build_row
-from traindyno.core.verdict.cell_trials import CellTrials, Noise
+from traindyno.core.verdict.cell_runs import CellRuns
+from traindyno.core.verdict.figure_table import build_figures
+from traindyno.figures.model import model_each_alone
 
 SUITE = make_suite(examples=80_008)
 TYPE = "ml.p4d.24xlarge"
@@ -154,13 +156,13 @@ def test_figure_and_interval_overlap(seed: int) -> None:
     others = [
         failed_result(make_cell(), 9, Outcome.OUT_OF_MEMORY) for _ in range(source.randrange(3))
     ]
-    cell = CellTrials(
+    runs = CellRuns(
         cell=make_cell(),
         measured=tuple(trials),
         others=tuple(others),
         hazard=expecting(10 ** source.uniform(-5, 0.3)),
     )
-    row = build_row(cell, Noise())
+    row = build_row(runs, model_each_alone(build_figures([runs])))
     assert row.prediction is not None
     for figure, interval in ((row.seconds, row.prediction.seconds), (row.usd, row.prediction.usd)):
         assert figure is not None, row.prediction.reason

@@ -25,11 +25,12 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.cell_trials import suite_trials
-from traindyno.core.verdict.quantity import projected_seconds
+from traindyno.core.verdict.cell_runs import group_runs
+from traindyno.core.verdict.extra_time import extra_times
 from traindyno.core.verdict.verdict import Finding, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.figures.estimates import Range
+from traindyno.figures.table import FigureColumn
 
 SUITE = make_suite(
     matrix={"strategy": ("ddp", "fsdp")}, training={"instance": "ml.p4d.24xlarge"}, examples=400_000
@@ -83,10 +84,10 @@ def test_faults_of_the_service_cost_no_answer(
 
 
 def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
-    first, second = suite_trials(
+    first, second = group_runs(
         SUITE, CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)]
     )
-    one, same = (each.extra(projected_seconds) for each in (first, second))
+    one, same = (extra_times(each, None)[FigureColumn.SECONDS] for each in (first, second))
     assert first.hazard is not None
     assert first.hazard == second.hazard
     assert one.interruptions.low <= 0 < one.interruptions.high

@@ -1,12 +1,11 @@
 """What a goal minimises."""
 
 from tests.unit.verdict_samples import make_estimate, make_row, make_verdict
-from traindyno.core.run.record import QualityTarget
-from traindyno.core.suite.choices import GoalKind, Quality
+from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_figures import find_trade_offs
-from traindyno.core.verdict.goal_metric import Metric, choose_metric, quantity_of
-from traindyno.core.verdict.quantity import ToTarget, projected_instance_hours, projected_usd
+from traindyno.core.verdict.goal_metric import Metric, choose_metric
+from traindyno.figures.table import FigureColumn
 
 CHEAPEST, FASTEST = Goal(kind=GoalKind.CHEAPEST), Goal(kind=GoalKind.FASTEST)
 
@@ -24,11 +23,9 @@ def test_a_target_has_metrics_of_its_own() -> None:
         choose_metric(Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9), []) is Metric.SECONDS_TO_TARGET
     )
     assert choose_metric(Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9), []) is Metric.USD_TO_TARGET
-    target = QualityTarget(quality=Quality.ACCURACY, value=0.9)
-    assert quantity_of(Metric.SECONDS_TO_TARGET, target) == ToTarget(target=target)
-    assert [quantity_of(metric, None) for metric in (Metric.USD, Metric.INSTANCE_HOURS)] == [
-        projected_usd,
-        projected_instance_hours,
+    assert [metric.column for metric in (Metric.SECONDS_TO_TARGET, Metric.USD)] == [
+        FigureColumn.SECONDS_TO_TARGET,
+        FigureColumn.USD,
     ]
     assert [metric.is_time for metric in Metric] == [True, False, False, True, False]
     assert [metric.is_money for metric in Metric] == [False, True, False, False, True]

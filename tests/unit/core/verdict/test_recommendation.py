@@ -9,13 +9,14 @@ import pytest
 from tests.unit.core.verdict.test_reservations import on_host
 from tests.unit.run_samples import completed_results, known, make_cell, make_suite
 from traindyno.core.verdict.cell_row import build_row
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, suite_trials
-from traindyno.core.verdict.quantity import projected_seconds
-from traindyno.core.verdict.recommendation import recommend
+from traindyno.core.verdict.cell_runs import CellRuns, group_runs
+from traindyno.core.verdict.figure_table import build_figures
 from traindyno.figures.distributions import t_quantile
 from traindyno.figures.estimates import Comparison, comparison_of
+from traindyno.figures.model import Recommendation, TrialModel, fit_model, model_each_alone
 from traindyno.figures.selection import Relation, correct_for_selection, trials_to_decide
 from traindyno.figures.settle import simultaneous
+from traindyno.figures.table import FigureColumn
 
 
 def test_contenders_share_the_upper_end_of_an_interval() -> None:
@@ -43,10 +44,15 @@ def test_an_unknown_spread_detects_nothing() -> None:
     assert simultaneous([one], one, 0.05) == (None, False)
 
 
-def in_rounds(*cells: Sequence[float | None]) -> tuple[CellTrials, ...]:
+def recommend(model: TrialModel) -> Recommendation:
+    cells = [*model.figures.cells]
+    return known(model.recommend(cells, FigureColumn.SECONDS, tolerance=0.02, significance=0.05))
+
+
+def in_rounds(*cells: Sequence[float | None]) -> tuple[CellRuns, ...]:
     """Each cell's seconds per step by round; None where the trial was lost."""
     named = [make_cell(f"{index:08x}", label=str(index)) for index, _ in enumerate(cells)]
-    return suite_trials(make_suite(), named, completed_results(named, *cells))
+    return group_runs(make_suite(), named, completed_results(named, *cells))
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -55,16 +61,14 @@ def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> N
     lucky: list[float | None] = [None, 1.0, 1.001, 0.999, 1.002]
     better: list[float | None] = [0.97 * 1.2, 0.9702, 0.97, 0.9699, 0.971]
     third: list[float | None] = [1.1 * 1.2, 1.1, 1.102, 1.099, 1.101]
-    trials = in_rounds(*(lucky, better, third)[::order])
-    found = known(
-        recommend(trials, projected_seconds, Noise(cells=trials), tolerance=0.02, significance=0.05)
-    )
-    assert found.best is trials[1]
+    cells = in_rounds(*(lucky, better, third)[::order])
+    found = recommend(fit_model(build_figures(cells)))
+    assert found.best == cells[1].key
     assert all(rival.comparison.ratio < 1 for rival in found.rivals)
     assert {rival.relation for rival in found.rivals} == {Relation.BEATEN}
     assert {rival.cell_id for rival in found.rivals} == {
-        trials[0].cell.cell_id,
-        trials[2].cell.cell_id,
+        cells[0].key,
+        cells[2].key,
     }
 
 
@@ -78,11 +82,13 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
         for level, turn in ((1.0, 1), (1.0002, 2))
     ]
     results = [on_host(each, "one") for each in completed_results(cells, *levels)]
-    trials, noise = suite_trials(make_suite(), cells, results), Noise()
-    assert trials[0].host_draws == 1
-    found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
+    both = group_runs(make_suite(), cells, results)
+    assert both[0].host_draws == 1
+    model = model_each_alone(build_figures(both))
+    found = recommend(model)
+    (best,) = (runs for runs in both if runs.key == found.best)
     plain, row = (
-        build_row(found.best, noise, None, each)
+        build_row(best, model, None, each)
         for each in (None, correct_for_selection(found.comparisons))
     )
     assert row.seconds is not None
@@ -97,14 +103,12 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
 
 def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
     """A restless rival moves the end of one run further than the quiet best cell scatters."""
-    trials, noise = (
-        in_rounds((1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0)),
-        Noise(),
-    )
-    found = known(recommend(trials, projected_seconds, noise, tolerance=0.02, significance=0.05))
-    seconds = known(
-        build_row(found.best, noise, None, correct_for_selection(found.comparisons)).seconds
-    )
+    cells = in_rounds((1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0))
+    model = model_each_alone(build_figures(cells))
+    found = recommend(model)
+    (best,) = (runs for runs in cells if runs.key == found.best)
+    correction = correct_for_selection(found.comparisons)
+    seconds = known(build_row(best, model, None, correction).seconds)
     assert known(seconds.interval).low < 0.9995 * seconds.mean
 
 

@@ -9,12 +9,12 @@ import pytest
 from tests.unit.run_samples import completed_result, known, make_cell, make_suite, remeasured
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import RecurringEvent
-from traindyno.core.measurement.steady_window import Drift
 from traindyno.core.measurement.step_time import SingleStall, measure_step_time
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.verdict.undecided import find_undecided, range_between
+from traindyno.core.verdict.undecided import find_undecided
 from traindyno.core.verdict.verdict import Finding, Verdict, judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.beyond import Drift
 from traindyno.figures.estimates import NO_RANGE, Range
 
 SUITE = make_suite(
@@ -153,8 +153,8 @@ def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
         find_undecided([a_run(drift=Drift(change=change, standard_error=0.001))])
         for change in (0.02, 0.03)
     )
-    assert ends(range_between(first, second)) == pytest.approx((-0.035, 0))
-    assert ends(range_between(second, first)) == pytest.approx((0, 0.035))
+    assert ends(first.range_against(second)) == pytest.approx((-0.035, 0))
+    assert ends(second.range_against(first)) == pytest.approx((0, 0.035))
 
 
 def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
@@ -164,11 +164,11 @@ def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
     )
     assert (drifting.drift, alike.drift, steady.drift) == (0.02, 0, 0)
     # the second may drift as the first, although one alone is detected
-    assert range_between(drifting, alike) == NO_RANGE == range_between(alike, drifting)
-    assert ends(range_between(drifting, steady)) == pytest.approx((0, 0.105))
-    assert range_between(alike, steady) == NO_RANGE
+    assert drifting.range_against(alike) == NO_RANGE == alike.range_against(drifting)
+    assert ends(drifting.range_against(steady)) == pytest.approx((0, 0.105))
+    assert alike.range_against(steady) == NO_RANGE
     # without a trend of its own, a cell may be steady
-    assert ends(range_between(drifting, find_undecided([a_run()]))) == pytest.approx((0, 0.07))
+    assert ends(drifting.range_against(find_undecided([a_run()]))) == pytest.approx((0, 0.07))
 
 
 def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:

@@ -5,21 +5,30 @@ from math import log
 
 import pytest
 
-from tests.unit.run_samples import completed_result, failed_result, known, make_cell, make_suite
+from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.verdict.cell_trials import CellTrials, Noise, estimate_cell, suite_trials
-from traindyno.core.verdict.extra_time import ExtraTime
-from traindyno.core.verdict.quantity import projected_seconds, projected_usd, samples_per_second
+from traindyno.core.verdict.cell_runs import CellRuns, group_runs
+from traindyno.core.verdict.extra_time import extra_times
+from traindyno.core.verdict.figure_table import build_figures
+from traindyno.figures.beyond import NO_EXTRA, ExtraTime
+from traindyno.figures.table import FigureColumn
 
 CELL = make_cell()
 DONE = tuple(completed_result(CELL, trial) for trial in (1, 2))
 LOST = failed_result(CELL, 3, Outcome.OUT_OF_MEMORY)
 
 
+def extra(
+    column: FigureColumn, measured: tuple[RunResult, ...], others: tuple[RunResult, ...]
+) -> ExtraTime:
+    runs = CellRuns(cell=CELL, measured=measured, others=others)
+    return extra_times(runs, None).get(column, NO_EXTRA)
+
+
 def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
-    found = known(CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(projected_usd))
+    found = extra(FigureColumn.USD, DONE, (LOST,))
     # two of three succeeded; Jeffreys: (2 + 0.5) / (3 + 1)
     assert found.log_factor == pytest.approx(log(3 / 2))
     assert found.variance == pytest.approx((1 - 0.625) / (3 * 0.625))
@@ -27,35 +36,13 @@ def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
 
 def test_a_fault_of_the_service_is_not_the_cells() -> None:
     fault = replace(LOST, outcome=Outcome.INTERNAL_ERROR)
-    assert CellTrials(cell=CELL, measured=DONE, others=(fault,)).extra(projected_usd) == ExtraTime()
+    assert extra(FigureColumn.USD, DONE, (fault,)) == NO_EXTRA
 
 
 def test_the_factor_is_one_without_failures_for_rates_and_without_any_success() -> None:
-    assert CellTrials(cell=CELL, measured=DONE, others=()).extra(projected_seconds) == ExtraTime()
-    assert (
-        CellTrials(cell=CELL, measured=DONE, others=(LOST,)).extra(samples_per_second)
-        == ExtraTime()
-    )
-    assert CellTrials(cell=CELL, measured=(), others=(LOST,)).extra(projected_usd) == ExtraTime()
-
-
-def test_each_trial_is_projected_once_for_all_that_is_said_of_it() -> None:
-    cell = make_cell()
-    (trials,) = suite_trials(
-        make_suite(), [cell], [completed_result(cell, trial) for trial in (1, 2, 3)]
-    )
-    asked: list[RunResult] = []
-
-    def quantity(result: RunResult) -> float:
-        asked.append(result)
-        return 1.0 + len(asked)
-
-    assert trials.trials(quantity) == trials.trials(quantity)
-    assert estimate_cell(trials, quantity, Noise()) is not None
-    assert asked == list(trials.measured)
-    # other trials of the cell are asked again
-    assert len(replace(trials, measured=trials.measured[:2]).trials(quantity)) == 2
-    assert len(asked) == 5
+    assert extra(FigureColumn.SECONDS, DONE, ()) == NO_EXTRA
+    assert extra(FigureColumn.SAMPLES_PER_SECOND, DONE, (LOST,)) == NO_EXTRA
+    assert extra(FigureColumn.USD, (), (LOST,)) == NO_EXTRA
 
 
 def in_job(result: RunResult, job_name: str, place: int) -> RunResult:
@@ -72,8 +59,9 @@ def test_the_block_of_a_run_is_the_attempt_of_the_job_that_carried_it_to_its_end
     again = in_job(again, "lab-j-a2", 1)
     again = replace(again, attempts=(died, *again.attempts))
     results = [alone, in_job(first, "lab-j-a1", 1), in_job(second, "lab-j-a1", 2), again]
-    found = suite_trials(make_suite(), [result.run.cell for result in results], results)
-    trials = [trial for each in found for trial in each.trials(samples_per_second)]
+    found = group_runs(make_suite(), [result.run.cell for result in results], results)
+    columns = build_figures(found).columns[FigureColumn.SAMPLES_PER_SECOND]
+    trials = [trial for by_cell in columns.values() for trial in by_cell]
     assert [trial.place for trial in trials] == [None, 1, 2, 1]
     assert trials[0].job is None
     assert trials[1].job == trials[2].job != trials[3].job
