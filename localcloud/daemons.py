@@ -11,7 +11,8 @@ from pathlib import Path
 
 import psutil
 
-from localcloud.home import OWNER_ONLY, Daemon, Home, open_private
+from localcloud.home import Daemon, Home
+from localcloud.private_files import OWNER_ONLY, open_private
 from traindyno.core.errors import TraindynoError
 
 START_SECONDS = 60.0

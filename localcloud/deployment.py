@@ -15,7 +15,8 @@ import psutil
 from localcloud import cloud
 from localcloud.daemons import LocalCloudFailed, tail
 from localcloud.environment import ACCOUNT, REGION, local_client, local_environment, read_access_key
-from localcloud.home import OWNER_ONLY, REPO_ROOT, Deployed, Home, Ports, open_private
+from localcloud.home import REPO_ROOT, Deployed, Home, Ports
+from localcloud.private_files import OWNER_ONLY, open_private
 from traindyno.core.lab_names import DEFAULT_LAB, lab_stack_name
 
 DEPLOYED = "deployed"

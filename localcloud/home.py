@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,13 +13,17 @@ from typing import Any, TypeVar
 from cattrs import Converter
 from cattrs.errors import BaseValidationError
 
+from localcloud.private_files import (
+    NotPrivate,
+    make_private_folder,
+    open_private,
+    owner_only,
+)
 from traindyno.callbacks.full_disk import is_disk_full
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import problems_of
 from traindyno.core.errors import TraindynoError
 
-OWNER_ONLY = 0o077  # the umask
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 HOME_VARIABLE = "TRAINDYNO_HOME"
 # `up` makes this file first, and nothing removes it: a folder that has it is a home.
 LOCK = "lock"
@@ -28,48 +31,6 @@ REPO_ROOT = Path(__file__).resolve().parent.parent
 # Each folder below is a Python environment whose packages can't be installed together with ours.
 ENVIRONMENTS = REPO_ROOT / ".envs"
 Form = TypeVar("Form")
-
-
-class NotPrivate(Exception):
-    """The folder can't be made the owner's alone; the text is the reason."""
-
-
-@contextmanager
-def owner_only() -> Iterator[None]:
-    """What this process makes in the meantime is its owner's alone."""
-    before = os.umask(OWNER_ONLY)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-def make_private_folder(folder: Path) -> None:
-    """Makes the folder, and the rest of its path, or takes the rights of others from one that is
-    empty; raises NotPrivate or OSError. Others may need what is in a folder that they can read.
-    """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    status = folder.stat()
-    if status.st_uid != os.geteuid():
-        raise NotPrivate(f"it belongs to user {status.st_uid}, and this is user {os.geteuid()}")
-    if not status.st_mode & OTHERS:
-        return
-    if any(folder.iterdir()):
-        raise NotPrivate("other users can read it, and it is not empty")
-    folder.chmod(0o700)
-    if folder.stat().st_mode & OTHERS:
-        raise NotPrivate("its file system does not keep files from other users")
-
-
-def open_private(path: str, flags: int) -> int:
-    """Opens a file that only its owner can read, as an ``opener`` of ``open``.
-
-    A file that exists loses the rights of others.
-    """
-    descriptor = os.open(path, flags, 0o600)
-    if os.fstat(descriptor).st_mode & OTHERS:
-        os.fchmod(descriptor, 0o600)
-    return descriptor
 
 
 class HomeUnusable(TraindynoError):

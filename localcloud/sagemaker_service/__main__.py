@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from localcloud.home import OWNER_ONLY
 from localcloud.ports import LOOPBACK
+from localcloud.private_files import OWNER_ONLY
 from localcloud.sagemaker_service.event_delivery import local_aws_clients
 from localcloud.sagemaker_service.instance_table import read_given_prices, usable_cores
 from localcloud.sagemaker_service.service import Service
