@@ -1,3 +1,1 @@
-"""Checkpoints of a run: what they hold, when they are written, and which one an attempt resumes
-from.
-"""
+"""Checkpoints of a run, from which a later attempt resumes."""

@@ -108,8 +108,9 @@ def _optimizer_entries(metadata: Metadata) -> dict[str, dict[str, TensorStorageM
 def _like(
     parameter: nn.Parameter, stored: TensorStorageMetadata, group: Mapping[str, Any]
 ) -> torch.Tensor:
-    """Makes a tensor that is sharded like the parameter, or one number, such as the optimizer's
-    step count.
+    """Makes a tensor that is sharded like the parameter, or a single number.
+
+    The optimizer's step count is such a number.
     """
     dtype = stored.properties.dtype
     if stored.size == parameter.shape and parameter.ndim:
@@ -136,7 +137,17 @@ class Checkpoints:
         step_log: StepLogger,
         base: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """``base``: what an adapter is trained beside, which the checkpoint lacks."""
+        """Keeps checkpoints of a run in a folder.
+
+        Args:
+            folder: The folder of the job's checkpoints.
+            run: The settings of the run.
+            setup: Its device, its processes and its number format.
+            strategy: The strategy, which has the model.
+            stop: What a signal asked of the run.
+            step_log: The log, in which checkpoints are phases.
+            base: What an adapter is trained beside, which the checkpoint lacks.
+        """
         self._every_steps = run.measurement.checkpoint_every_steps
         self._identity = {**identity_of(run, setup.topology), **strategy.layout, **base}
         self._setup = setup
@@ -214,9 +225,9 @@ class Checkpoints:
         writer = FileSystemWriter(folder, single_file_per_rank=True, sync_files=False)
         save(copy, storage_writer=writer, process_group=self._group, no_dist=self._group is None)
         topology = self._setup.topology
-        own = [path.name for path in folder.glob(f"__{topology.rank}_*.distcp")]
+        files = [path.name for path in folder.glob(f"__{topology.rank}_*.distcp")]
         count = self._slots.complete(
-            folder, [*own, *([".metadata"] if topology.is_first else [])], facts, log
+            folder, [*files, *([".metadata"] if topology.is_first else [])], facts, log
         )
         return begin, now(), {"step": facts[STEP], "bytes": count, IN_BACKGROUND: True}
 

@@ -1,5 +1,6 @@
-"""The folders through which a run's checkpoints rotate, and those from which every process can
-resume.
+"""The folders through which a run's checkpoints rotate.
+
+A run resumes from a folder that every process can read.
 
 A new checkpoint replaces the oldest one in a folder of the same name. SageMaker copies files to S3
 and is not documented to remove any there: reused names limit what is stored and what a restart
@@ -113,7 +114,11 @@ class Found:
 
 
 class Slots:
-    """``group`` has all processes, on the CPU; None where there is one."""
+    """The folders of a run's checkpoints.
+
+    Its processes agree on them by ``group``, which has all processes, on the CPU. It is None where
+    there is only one process.
+    """
 
     def __init__(self, folder: Path, topology: Topology, group: ProcessGroup | None) -> None:
         self._folder = folder
@@ -125,7 +130,7 @@ class Slots:
         return self._folder / f"slot-{slot}"
 
     def newest(self, identity: Identity) -> Found | None:
-        """Is equal on every process.
+        """The newest checkpoint from which every process can resume, the same on each.
 
         The first process names the refused checkpoints on stderr, with the reason.
         """
@@ -158,14 +163,20 @@ class Slots:
     def complete(
         self, folder: Path, own_files: list[str], facts: dict[str, Any], log: LogSizes
     ) -> int:
-        """Writes the marker when every process has written its files; returns the bytes of this
-        process's.
+        """Writes the marker when every process has written its files.
 
-        ``log``: the log's sizes when the checkpoint's last step was in it. Each process knows those
-        of its host.
+        Args:
+            folder: The folder of the checkpoint.
+            own_files: The files that this process has written.
+            facts: What the marker says of the checkpoint.
+            log: The sizes of the log's files when the checkpoint's last step was in it. Each
+                process knows the files of its host.
+
+        Returns:
+            The bytes of the files of this process.
         """
-        own = describe_files(folder, own_files)
-        gathered = self._gathered((own, log))
+        described_here = describe_files(folder, own_files)
+        gathered = self._gathered((described_here, log))
         files = {
             name: described for own_sizes, _ in gathered for name, described in own_sizes.items()
         }
@@ -177,7 +188,7 @@ class Slots:
             }
             write_marker(folder, files, facts, largest)
         self._gathered(None)
-        return sum(int(described["bytes"]) for described in own.values())
+        return sum(int(described["bytes"]) for described in described_here.values())
 
     def _look(self, slot: int, identity: Identity) -> Found | str | None:
         """Returns the checkpoint, why it is refused, or None for an empty slot.
@@ -193,7 +204,8 @@ class Slots:
         except CheckpointRefused as error:
             return str(error)
         facts = document["facts"]
-        if missing := {STEP, IDENTITY, SCALER} - set(facts):
+        missing = {STEP, IDENTITY, SCALER} - set(facts)
+        if missing:
             return f"{folder} has a marker without {', '.join(sorted(missing))}"
         other = difference(facts[IDENTITY], identity)
         if other is not None:
@@ -201,15 +213,11 @@ class Slots:
         files = sorted(document["files"].items())[
             self._topology.local_rank :: self._topology.local_world_size
         ]
-        problem = next(
-            (
-                mismatch
-                for name, expected in files
-                if (mismatch := problem_of(folder / name, expected))
-            ),
-            None,
-        )
-        return problem or Found(slot=slot, step=int(facts[STEP]), facts=facts)
+        for name, expected in files:
+            problem = problem_of(folder / name, expected)
+            if problem:
+                return problem
+        return Found(slot=slot, step=int(facts[STEP]), facts=facts)
 
     def _gathered(self, value: Any) -> list[Any]:
         """The value of every process, by rank."""

@@ -21,16 +21,16 @@ CHATS_PER_BATCH = 200
 #: Conversations of other lengths may still fit into one of these.
 OPEN_SEQUENCES = 64
 
-# Tokens [L], and a mask [L] that is true for those that count in the loss
+# Tokens [L], and a mask [L] that is true for the tokens that count in the loss
 Tokenised = tuple[Array, Mask]
 
 
 class ChatEncoder:
     """Turns conversations into sequences of at most ``sequence_length`` tokens.
 
-    ``left_out`` counts those without a token that counts in the loss; ``example`` is the place of
-    one. ``too_long`` counts those that are longer, ``conversations`` all. ``sources`` has the names
-    of the files that were read.
+    It counts all ``conversations``, the ``too_long`` ones, and the ``left_out`` ones, which have no
+    token that counts in the loss; ``example`` is the place of one of these. ``sources`` has the
+    names of the files that were read.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class ChatEncoder:
     def _tokenised(
         self, rows: Iterator[Chat | PromptedText]
     ) -> Iterator[tuple[Chat | PromptedText, Array, Mask]]:
-        """Each of ``rows`` with its tokens [L] and a mask [L] of those that count."""
-        while batch := list(itertools.islice(rows, CHATS_PER_BATCH)):
+        """Yields each row with its tokens [L] and a mask [L] of the tokens that count."""
+        for batch in iter(lambda: list(itertools.islice(rows, CHATS_PER_BATCH)), []):
             chats = [row for row in batch if isinstance(row, Chat)]
             texts = [row for row in batch if isinstance(row, PromptedText)]
             of_chats = zip(chats, self._of_chats(chats), strict=True)
@@ -141,9 +141,9 @@ class ChatEncoder:
             yield tokens, loss_mask
 
     def _of_texts(self, rows: Sequence[PromptedText]) -> Iterator[Tokenised]:
-        """Yields tokens [L] and a mask [L] for each.
+        """Yields tokens [L] and a mask [L] for each row.
 
-        A completion is what the tokens of both texts have more than those of the prompt.
+        The completion has the tokens of both texts that the prompt alone does not have.
         """
         if not rows:
             return
@@ -181,16 +181,16 @@ def _first_token(encoding: BatchEncoding, place: int, characters: range) -> int 
 
 
 def _common(first: Sequence[int], other: Sequence[int] | Array) -> int:
-    """How many tokens ``one`` and ``other`` [L] both begin with."""
+    """The number of tokens with which ``first`` and ``other`` [L] both begin."""
     pairs = zip(first, other, strict=False)
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _kept_from(loss_mask: Mask, length: int) -> int:
-    """The first of ``length`` tokens that are kept, of which at least one counts in the loss.
+    """Where the ``length`` tokens begin that are kept of a conversation with ``loss_mask`` [L].
 
-    ``loss_mask`` [L]. These are the first ones, or those that end with the first answer, or begin
-    before it if it is longer.
+    At least one of them counts in the loss: they are the first tokens, or they end with the first
+    answer, or begin before it if it is longer.
     """
     if loss_mask[:length].any() or not loss_mask.any():
         return 0
@@ -223,7 +223,7 @@ def _packed(fitting: Iterator[Tokenised], length: int) -> Iterator[Encoded]:
 
 
 def _joined(conversations: Sequence[Tokenised]) -> Encoded:
-    """One sequence of ``conversations``, as tokens [L] and masks [L]."""
+    """Joins conversations, given as tokens [L] and masks [L], to one sequence."""
     lengths = [len(tokens) for tokens, _ in conversations]
     return Encoded(
         tokens=np.concatenate([tokens for tokens, _ in conversations]),

@@ -1,4 +1,4 @@
-"""Renders a conversation by a chat template, and finds its answers in the text.
+"""Renders a conversation by a chat template, with the places of its answers in the text.
 
 A template is a program of somebody else: transformers runs it in Jinja's sandbox.
 """
@@ -25,10 +25,16 @@ from training.errors import WorkloadError
 # Its annotation says that it returns a text; it returns a list of texts, and one of marks.
 _render_template: Any = render_jinja_template
 MARKS = re.compile(r"\{%-?\s*generation\s*-?%\}")
-#: What templates raise for conversations that they don't expect
+#: Errors that templates raise for conversations that they don't expect
 REFUSALS = (
-    *(TemplateError, TypeError, ValueError, KeyError, IndexError, AttributeError),
-    *(ArithmeticError, RecursionError),
+    TemplateError,
+    TypeError,
+    ValueError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
 )
 SHOWN_TEXT = 300
 PROBE = "qwzx"
@@ -41,9 +47,10 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """``answers``: the places in ``text`` where answers begin and end; None if all of it counts."""
+    """The text of a conversation."""
 
     text: str
+    #: The places in the text where answers begin and end; None if all of it counts.
     answers: Sequence[tuple[int, int]] | None
 
 
@@ -58,30 +65,30 @@ def refuse_unless_template(text: str) -> None:
 def choose_template(
     tokenizer: PreTrainedTokenizerBase, dataset: Dataset, file: Path | None
 ) -> None:
-    """Give ``tokenizer`` the template that the suite names: the one in ``file``, or that of a name
-    in its own dictionary.
+    """Gives ``tokenizer`` the template that the suite names.
 
-    Raises WorkloadError without any.
+    It is in ``file``, or has a name in the tokenizer's own dictionary. Raises WorkloadError if
+    there is no template.
     """
     asked = dataset.chat_template
-    own = tokenizer.chat_template
+    templates = tokenizer.chat_template
     if file is not None:
         tokenizer.chat_template = file.read_text(encoding="utf-8")
     elif asked is not None:
-        names = own if isinstance(own, dict) else {}
+        names = templates if isinstance(templates, dict) else {}
         if asked not in names:
-            known = f"its templates are {', '.join(names)}" if names else "it has no names"
+            available = f"its templates are {', '.join(names)}" if names else "it has no names"
             raise WorkloadError(
                 f"workload.dataset.chat_template: the tokenizer has no template {asked!r}: "
-                f"{known}; expected one of them, or a file"
+                f"{available}; expected one of them, or a file"
             )
         tokenizer.chat_template = names[asked]
-    elif isinstance(own, dict) and "default" not in own:
+    elif isinstance(templates, dict) and "default" not in templates:
         raise WorkloadError(
-            f"the tokenizer has the chat templates {', '.join(own)}; expected one of these names "
-            "in workload.dataset.chat_template"
+            f"the tokenizer has the chat templates {', '.join(templates)}; expected one of these "
+            "names in workload.dataset.chat_template"
         )
-    elif not own:
+    elif not templates:
         raise WorkloadError(
             f"the tokenizer has no chat template, as that of a base model; {EXPECTED}"
         )
@@ -90,7 +97,7 @@ def choose_template(
 class Templates:
     """Renders conversations by the templates of ``tokenizer``, of which one may be for tools.
 
-    ``arguments`` are those of the suite; a row's own come after them.
+    A row's own arguments take precedence over ``arguments``, which the suite gives.
     """
 
     def __init__(
@@ -219,9 +226,9 @@ def _in_form_of(template: str, turns: Sequence[Turn]) -> list[Turn]:
 
 @cache
 def _reads(template: str) -> tuple[bool, bool]:
-    """Whether the template reads contents that are texts, and those that are lists of parts.
+    """Whether the template reads contents that are texts, and contents that are lists of parts.
 
-    One that refuses both for another reason reads texts.
+    A template that refuses both for another reason reads texts.
     """
     texts = _is_written(template, PROBE)
     parts = _is_written(template, [{"type": "text", "text": PROBE}])

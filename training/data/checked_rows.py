@@ -1,5 +1,6 @@
-"""Rows of a dataset, and what each must have: one column of each wanted name, a text that is one,
-and a label that can be a class.
+"""Rows of a dataset, checked when they are read.
+
+A row has one column of each wanted name, a text that is one, and a label that can be a class.
 """
 
 import math
@@ -18,18 +19,16 @@ MOST_COLUMNS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """``first_row`` is the number, from 1, of the first of these rows in ``file``; messages name
-    it.
-
-    ``continues`` if the one text is a further piece of the file's text, ``goes_on`` if it is not
-    the last piece.
-    """
+    """Some rows of a file that follow each other."""
 
     texts: list[str]
     labels: list[object] | None
     file: str
+    #: The number, from 1, of the first of these rows in the file, which messages name.
     first_row: int = 1
+    #: Whether the one text is a further piece of the file's text.
     continues: bool = False
+    #: Whether further pieces follow it.
     goes_on: bool = False
 
 

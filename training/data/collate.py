@@ -135,21 +135,20 @@ def special_tokens(tokenizer: PreTrainedTokenizerBase) -> SpecialTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collate:
-    """``pad_to`` is None if all sequences have one length, ``masking`` but for a masked language
-    model.
-
-    ``has_positions``: positions begin again with each document of a sequence.
-    """
+    """Makes batches of sequences."""
 
     task: Task
+    #: None if all sequences have one length.
     pad_to: PadTo | None
+    #: None but for a masked language model.
     masking: Masking | None = None
+    #: Whether positions begin again with each document of a sequence.
     has_positions: bool = False
 
     def __call__(self, sequences: Sequences, samples: Array, positions: Array) -> Batch:
         """The batch of ``samples`` [B].
 
-        What differs between epochs depends on ``positions`` [B] in the run's order.
+        Masks, which differ between epochs, depend on ``positions`` [B] in the run's order.
         """
         mask: Mask | None = None
         if self.pad_to is None:
@@ -192,7 +191,10 @@ class Collate:
 def choose_collate(
     workload: Workload, settings: Settings, special: SpecialTokens, *, is_uniform: bool
 ) -> Collate:
-    """With ``is_uniform``, all sequences have the workload's length, so that nothing is padded."""
+    """The collate function of the run.
+
+    Nothing is padded if the sequences are uniform, that is, if all have the workload's length.
+    """
     assert workload.sequence_length is not None
     masking = None
     if workload.task is Task.MASKED_LM:

@@ -1,5 +1,6 @@
-"""Rows of conversations in each of their forms, and what a row must have: turns with a role and a
-text, and an answer.
+"""Rows of conversations in each of their forms, checked when they are read.
+
+A row must have an answer, and turns with a role and a text.
 """
 
 import itertools
@@ -40,9 +41,10 @@ Turn = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``number``: of the row in ``file``, from 1."""
+    """A row of a file."""
 
     file: str
+    #: The number of the row in the file, from 1.
     number: int
 
     @property
@@ -55,13 +57,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat(Row):
-    """``turns`` as a chat template reads them.
+    """A conversation."""
 
-    The first ``prompt_turns`` of them are a prompt, whose answers don't count; None if the row has
-    no prompt of its own.
-    """
-
+    #: The turns as a chat template reads them.
     turns: Sequence[Turn]
+    #: How many turns are a prompt, whose answers don't count; None if the row has no prompt.
     prompt_turns: int | None = None
     tools: list[dict[str, Any]] | None = None
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -168,7 +168,8 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
                 f"the completion has turns of {also}; expected turns of {ASSISTANT} alone, or all "
                 "turns in messages"
             )
-    if isinstance(system := values.get("system"), str) and system.strip():
+    system = values.get("system")
+    if isinstance(system, str) and system.strip():
         turns = [{"role": "system", "content": system}, *turns]
         prompt_turns = None if prompt_turns is None else prompt_turns + 1
     if all(turn["role"] != ASSISTANT for turn in turns):
@@ -191,7 +192,7 @@ def _completed(row: Row, prompt: str, completion: object) -> PromptedText:
 
 
 def _loaded(row: Row, name: str, value: Any) -> Any:
-    """``value``, or the list that a text holds as JSON."""
+    """Returns the list that a text holds as JSON, or a value that is no text as it is."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError as error:
@@ -226,8 +227,8 @@ def _turn(row: Row, number: int, value: Any) -> Turn:
     named = turn.pop("from", turn.get("role"))
     role = ROLES.get(str(named).strip().casefold())
     if role is None:
-        known = ", ".join(ROLES)
-        raise row.refused(f"turn {number} has the role {described(named)}; expected one of {known}")
+        roles = ", ".join(ROLES)
+        raise row.refused(f"turn {number} has the role {described(named)}; expected one of {roles}")
     content = turn.pop("value", turn.get("content"))
     if content is not None and not isinstance(content, str):
         _check_parts(row, number, content)

@@ -68,7 +68,7 @@ def synthetic_sequences(workload: Workload, vocabulary_size: int) -> Sequences:
     tokens[:, 1:3] = (FIRST_ORDINARY + labels)[:, None]
     lengths = random.integers(
         max(3, length // 4), length + 1, size=count
-    )  # they differ, as those of real text do
+    )  # they differ, as lengths of real text do
     kept = np.arange(length) < lengths[:, None]
     return end_to_end(tokens[kept].astype(token_type(vocabulary_size)), lengths, labels)
 
@@ -159,21 +159,18 @@ def _drawn(random: np.random.Generator, sequences: Sequences, count: int) -> Arr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenDataset:
-    """``train`` is None if the sequences are streamed from ``files``.
+    """The sequences of a run."""
 
-    With ``is_uniform``, nothing has to be padded.
-
-    ``evaluation`` is the evaluation split, or some of the training sequences, which are then not
-    trained on. ``label_names`` are the names of the classes by number; they are empty where the
-    data has numbers.
-    """
-
+    #: None if the sequences are streamed from the files.
     train: Sequences | None
     files: Sequence[DataFile] = ()
+    #: The evaluation split, or some of the training sequences, which are then not trained on.
     evaluation: Sequences | None
     tokenizer: PreTrainedTokenizerBase | None
     special_tokens: SpecialTokens
+    #: Whether all sequences have one length, so that nothing has to be padded.
     is_uniform: bool
+    #: The names of the classes by number; empty where the data has numbers.
     label_names: Sequence[str] = ()
 
 

@@ -28,14 +28,13 @@ LEAST_TOKENS = {Task.CAUSAL_LM: 2, Task.MASKED_LM: 3, Task.SEQUENCE_CLASSIFICATI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """One sequence of ``tokens`` [L], without padding.
+    """One sequence of tokens, without padding."""
 
-    ``documents`` [D] are the places where a text begins, if the sequence is packed. ``loss_mask``
-    [L] is true for the tokens that count in the loss; None if all of them do.
-    """
-
+    #: [L]
     tokens: Array
+    #: [D], the places where a text begins, if the sequence is packed.
     documents: Array | None = None
+    #: [L], true for the tokens that count in the loss; None if all of them do.
     loss_mask: Mask | None = None
     label: Labelled | None = None
 
@@ -61,7 +60,7 @@ class Encoder:
         self._frame = frame_of(tokenizer) if self._is_causal else Frame(0, [])
         end = end_token(tokenizer)
         behind = self._frame.behind
-        # What is behind a text of a causal language model, and between packed texts
+        # The tokens behind a text of a causal language model, and between packed texts
         self._end = [*behind, *([] if end is None or behind[-1:] == [end] else [end])]
         has_frame = tokenizer.cls_token_id is not None and tokenizer.sep_token_id is not None
         self._is_framed = task is Task.MASKED_LM and has_frame
@@ -155,7 +154,7 @@ class Encoder:
         return tokens if self._is_causal and is_ended else [*tokens, *self._end]
 
     def _leave_out(self, rows: Rows, place: int) -> None:
-        """``place`` is the row's number within ``rows``, from 0."""
+        """Counts a row that is left out, by its number within ``rows``, from 0."""
         self.left_out += 1
         self.example = self.example or f"{rows.file}, row {rows.first_row + place}"
 

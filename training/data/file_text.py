@@ -48,7 +48,8 @@ PIECE_CHARACTERS = 2**18
 LINE_END = re.compile(r"\n(?=\S)")
 WORD_END = re.compile(r"(?=\s\S)")
 SHOWN_BYTES = 20
-# As for archives: a small file that becomes very large would fill the memory, or run for hours.
+# Limits as for archives: a small file that becomes very large would fill the memory, or run for
+# hours.
 ALWAYS_UNPACKED_BYTES = 512 * 2**20
 UNPACKED_PER_PACKED = 100
 # A line is held whole; a list of objects may be one.
@@ -83,7 +84,7 @@ def _chunks(file: DataFile) -> Iterator[bytes]:
 
 
 def _refuse_large(name: str, packed_bytes: int, unpacked_bytes: int) -> None:
-    """``packed_bytes``: how many were read of the file."""
+    """Refuses a file that becomes very large, by the bytes that were read of it and unpacked."""
     if unpacked_bytes > max(ALWAYS_UNPACKED_BYTES, UNPACKED_PER_PACKED * packed_bytes):
         raise WorkloadError(
             f"{name}: {packed_bytes / 2**20:.1f} MiB of it become {unpacked_bytes / 2**20:.0f} MiB "
@@ -94,7 +95,7 @@ def _refuse_large(name: str, packed_bytes: int, unpacked_bytes: int) -> None:
 
 
 def _other_format(begin: bytes, name: str) -> str | None:
-    """What a file whose content begins so is, apart from text, and how it would be accepted."""
+    """The other format of a file that begins so, and how it would be accepted; None for text."""
     reason = next((text for magic, text in OTHER_FORMATS.items() if begin.startswith(magic)), None)
     return reason and reason.format(name=name, stem=name.rpartition(".")[0])
 
@@ -108,7 +109,8 @@ def read_texts(file: DataFile) -> Iterator[str]:
     begin = next(chunks, b"")
     if begin.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
         raise WorkloadError(f"{file.name} is UTF-32; expected {_accepted(file, 'utf-32')}")
-    if (kind := _other_format(begin, file.name)) is not None:
+    kind = _other_format(begin, file.name)
+    if kind is not None:
         is_twice = kind.startswith("is packed") and file.name.lower().endswith(tuple(UNPACK))
         raise WorkloadError(
             f"{file.name} {'is packed twice: unpack it once' if is_twice else kind}"
@@ -134,7 +136,8 @@ def read_texts(file: DataFile) -> Iterator[str]:
             ) from error
         if "\0" in text:
             raise _not_text(file, lines + text.count("\n", 0, text.index("\0")) + 1)
-        if MARK in text and (place := (last + text).find(f"\n{MARK}")) >= 0:
+        place = (last + text).find(f"\n{MARK}") if MARK in text else -1
+        if place >= 0:
             line = lines + (last + text).count("\n", 0, place) + 2 - last.count("\n")
             raise WorkloadError(
                 f"{file.name}, line {line}: a byte order mark begins the line, as where a second "

@@ -26,12 +26,11 @@ READ_BYTES = 2**23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """``name`` is the path below the dataset's root, with slashes.
+    """A file of a dataset."""
 
-    What ``open`` returns reads a part at a time.
-    """
-
+    #: The path below the dataset's root, with slashes.
     name: str
+    #: Opens the file, which is read a part at a time.
     open: Callable[[], BinaryIO]
 
 
@@ -107,8 +106,9 @@ def _s3_files(uri: str) -> list[DataFile]:
 
 
 def _open_object(uri: str, number: int) -> BinaryIO:
-    """``number`` is the object's place in the listing, which is made again in each process: a
-    forked worker must not share its client.
+    """Opens an object by its place in the listing.
+
+    The listing is made again in each process, because a forked worker must not share its client.
     """
     opened: BinaryIO = _listing(uri, os.getpid())[number]
     return opened

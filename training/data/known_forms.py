@@ -1,5 +1,6 @@
-"""The forms of fine-tuning data that are known by the names of their columns: conversations, on
-which causal-lm trains, and others, on which a script does.
+"""The forms of fine-tuning data that are known by the names of their columns.
+
+causal-lm trains on conversations; for other forms a script is needed.
 """
 
 import re
@@ -16,7 +17,7 @@ ACCEPTED = (
     "messages, conversations (from and value), prompt and completion, or instruction and output "
     "(with input)"
 )
-#: What other rows are → the columns that say so.
+#: The other kinds of rows, each with the columns that show it.
 OTHER_FORMS = (
     ("preference pairs", ("chosen", "rejected")),
     ("instructions with their answers", ("instruction", "response")),

@@ -1,4 +1,4 @@
-"""Numbers class labels from 0: one numbering for all splits, epochs and readers of a dataset."""
+"""Numbers class labels from 0, in the same way for all splits, epochs and readers of a dataset."""
 
 import json
 import unicodedata
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from training.data.checked_rows import Rows  # pyarrow: not needed for tokens that exist
 
 LABEL_NAMES = "label_names.json"
-#: What pandas writes for a missing value
+#: Texts that pandas writes for a missing value
 MISSING_VALUES = ("nan", "nat", "<na>")
 #: More labels with a fraction are rather measurements
 MOST_DECIMALS = 10
@@ -48,13 +48,12 @@ def label_of(rows: "Rows", place: int) -> Labelled | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelNumbers:
-    """``names`` gives the number of each text; it is empty where the labels are numbers already.
+    """The numbers of a dataset's labels."""
 
-    ``by_number`` names all classes in the order of their numbers.
-    """
-
+    #: The number of each text; empty where the labels are numbers already.
     names: Mapping[str, int]
     label_count: int | None
+    #: The names of all classes in the order of their numbers.
     by_number: Sequence[str] = ()
 
     def number(self, label: Labelled) -> int:
@@ -65,8 +64,10 @@ class LabelNumbers:
         if self.names:
             number = self.names.get(str(label.value))
         if number is None:
-            known = f"one of {', '.join(list(self.names)[:10])}" if self.names else NUMBERS_EXPECTED
-            raise _unexpected(label, known)
+            accepted = (
+                f"one of {', '.join(list(self.names)[:10])}" if self.names else NUMBERS_EXPECTED
+            )
+            raise _unexpected(label, accepted)
         if number < 0 or (self.label_count is not None and number >= self.label_count):
             most = (
                 f"0 to {(self.label_count or 0) - 1}, because workload.label_count is "
@@ -89,7 +90,8 @@ def number_labels(
     values = {str(label.value): label.value for label in labels}
     forms: dict[str, str] = {}
     for text in values:
-        if (other := forms.setdefault(unicodedata.normalize("NFC", text), text)) != text:
+        other = forms.setdefault(unicodedata.normalize("NFC", text), text)
+        if other != text:
             both = f"{other!a} and {text!a}"
             raise WorkloadError(
                 f"the labels {both} are one text in two Unicode forms; expected one of them in all "
@@ -151,7 +153,7 @@ def _are_decimals(texts: Sequence[str]) -> bool:
 
 
 def _numbers_in(head: Sequence[str], texts: Sequence[str]) -> dict[str, int] | None:
-    """None if the head lacks one, or would give two texts one number."""
+    """The number that the head gives each text; None if it lacks one, or confuses two."""
     exact = {name: number for number, name in enumerate(head)}
     folded: dict[str, list[int]] = {}
     for name, number in exact.items():

@@ -54,11 +54,11 @@ class SeededOrder:
 
 
 class BucketedOrder:
-    """Within a window of steps, sequences of similar length are in one step; the steps' order stays
-    random.
+    """An order of samples in which a step has sequences of similar length.
 
-    A window ends with its epoch, so that each epoch has each sample once. A step with samples of
-    two epochs stays as it is. ``lengths`` [N] are those of all samples.
+    Samples change places within a window of steps, whose order stays random. A window ends with
+    its epoch, so that each epoch has each sample once. A step with samples of two epochs stays as
+    it is. ``lengths`` [N] has the length of each sample.
     """
 
     def __init__(
@@ -94,10 +94,9 @@ class BucketedOrder:
         size = self._samples_per_step
         count = len(self._lengths)
         epoch = step * size // count
-        first, after = (
-            -(-epoch * count // size),
-            (epoch + 1) * count // size,
-        )  # the steps within the epoch
+        # the steps within the epoch
+        first = -(-epoch * count // size)
+        after = (epoch + 1) * count // size
         if step >= after:
             return step, step + 1
         begin = first + (step - first) // STEPS_PER_WINDOW * STEPS_PER_WINDOW

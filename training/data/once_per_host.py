@@ -35,6 +35,9 @@ def made_once_per_host(name: str, topology: Topology, make: Callable[[Path], Non
 
 @atexit.register
 def remove_made_folders() -> None:
-    """Also called explicitly if a process ends without its exit functions."""
+    """Removes the folders that this process has made.
+
+    It is called explicitly where a process ends without its exit functions.
+    """
     while _made:
         shutil.rmtree(_made.pop(), ignore_errors=True)

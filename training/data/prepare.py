@@ -1,6 +1,4 @@
-"""Makes a folder of tokens from a dataset: sequences to train and to evaluate on, and the tokenizer
-that made them.
-"""
+"""Makes a folder of tokens from a dataset, with the tokenizer that made them."""
 
 import itertools
 from array import array
@@ -153,11 +151,19 @@ def prepare(
     packing: bool,
     head: Sequence[str] = (),
 ) -> None:
-    """``folder`` gets ``train`` (the workload's examples, from the beginning of the split), unless
-    it is streamed, and where the workload names one, the evaluation split. Sequences are written as
-    they are made, and rows behind the last are not read.
+    """Writes the tokens of a workload.
 
-    ``head``: the labels of a saved classifier by their numbers.
+    The folder gets ``train``, the workload's examples from the beginning of the split, unless it is
+    streamed, and the evaluation split, if the workload names one. Sequences are written as they are
+    made, and rows behind the last are not read.
+
+    Args:
+        workload: The suite's workload.
+        tokenizer: The tokenizer that makes the tokens.
+        root: Where the dataset is.
+        folder: The folder that is filled.
+        packing: Whether a sequence may have several texts.
+        head: The labels of a saved classifier by their numbers.
     """
     dataset = workload.dataset
     assert dataset is not None

@@ -1,6 +1,4 @@
-"""Reads the rows of a dataset, a batch at a time: the text column, and for classification the label
-column.
-"""
+"""Reads the rows of a dataset, a batch at a time, with the columns that its task needs."""
 
 import csv
 import itertools
@@ -112,7 +110,10 @@ def _text_rows(file: DataFile) -> Iterator[Rows]:
 
 
 def _checked(documents: Iterable[Any], wanted: Sequence[str], name: str) -> Iterator[Rows]:
-    """``wanted``: the column of the texts, and that of the labels if they are read."""
+    """Yields checked rows of the documents of a file.
+
+    The columns ``wanted`` are the column of the texts and, if labels are read, their column.
+    """
     numbered = enumerate(documents, start=1)
     needed = set(wanted)
     for batch in iter(lambda: list(itertools.islice(numbered, ROWS_PER_BATCH)), []):
@@ -133,13 +134,19 @@ def _checked(documents: Iterable[Any], wanted: Sequence[str], name: str) -> Iter
 
 
 def objects(file: DataFile, file_format: DatasetFormat, wanted: Sequence[str]) -> Objects:
-    """The rows with the columns ``wanted``, or without any with all.
+    """Yields the rows of a file with the columns ``wanted``, or with all columns if none is.
 
     A row of JSON may be no mapping.
 
     Raises WorkloadError if a column is missing, or the file can't be read.
     """
-    read = READERS.get(file_format)
+    readers = {
+        DatasetFormat.CSV: _csv_objects,
+        DatasetFormat.JSON: _json_objects,
+        DatasetFormat.PARQUET: _parquet_objects,
+        DatasetFormat.ARROW: _arrow_objects,
+    }
+    read = readers.get(file_format)
     if read is None:
         raise WorkloadError(f"{file.name} was to be read as {file_format}; readable are {READABLE}")
     try:
@@ -165,14 +172,16 @@ def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
     """
     csv.field_size_limit(LONGEST_CSV_VALUE)
     delimiter = "\t" if data_suffix(file.name) == ".tsv" else ","
-    first_lines = [*itertools.islice(content := text_lines(file), SNIFFED_LINES)]
+    content = text_lines(file)
+    first_lines = [*itertools.islice(content, SNIFFED_LINES)]
     content = itertools.chain(first_lines, content)
     if delimiter == ",":
         delimiter = sniff_delimiter(first_lines)
     lines = csv.reader(content, delimiter=delimiter, strict=True)
     rows = filter(None, lines)
     try:
-        header, first = next(rows, None), next(rows, None)
+        header = next(rows, None)
+        first = next(rows, None)
         if header is None or (first is None and header_hint(header) is None):
             return  # what a header alone lacks is rows
         require_columns(wanted, header, file.name)
@@ -187,14 +196,14 @@ def _csv_objects(file: DataFile, wanted: Sequence[str]) -> Objects:
             yield dict(zip(header, row, strict=True))
     except csv.Error as error:
         closed = 'expected each quoted value closed, and a quote in it written twice, as ""'
-        known = {
+        reasons = {
             "expected after": f"text follows a closing quote; {closed}",
             "end of data": f"a quote is open; {closed}",
             "field limit": (
                 f"a value is longer than {LONGEST_CSV_VALUE:,} characters, or a quote is not closed"
             ),
         }
-        why = next((why for words, why in known.items() if words in str(error)), str(error))
+        why = next((why for words, why in reasons.items() if words in str(error)), str(error))
         raise WorkloadError(f"{file.name}, line {lines.line_num}: {why}") from error
 
 
@@ -311,14 +320,6 @@ def _mappings(batch: pa.RecordBatch, name: str, first_row: int) -> list[dict[str
                     raise WorkloadError(f"{name}, row {row}: {problem}; expected text") from error
         raise
     return rows
-
-
-READERS: Mapping[DatasetFormat, Callable[[DataFile, Sequence[str]], Objects]] = {
-    DatasetFormat.CSV: _csv_objects,
-    DatasetFormat.JSON: _json_objects,
-    DatasetFormat.PARQUET: _parquet_objects,
-    DatasetFormat.ARROW: _arrow_objects,
-}
 
 
 def hub_objects(dataset: Dataset, path: str, split: str, wanted: Sequence[str]) -> Objects:

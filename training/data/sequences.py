@@ -58,8 +58,9 @@ class Sequences:
 
     @cached_property
     def _blocks(self) -> AnyArray:
-        """Returns [N, L], a view of ``tokens``: sequences of one length are stored end to end, so
-        each row is one.
+        """Returns [N, L], a view of ``tokens`` with a sequence in each row.
+
+        Sequences of one length are stored end to end.
         """
         assert self.uniform_length is not None
         whole = len(self.tokens) // self.uniform_length * self.uniform_length
@@ -181,8 +182,12 @@ class SequenceWriter:
     def append(
         self, tokens: Array, documents: Array | None = None, loss_mask: Mask | None = None
     ) -> None:
-        """Writes ``tokens`` [L]; at ``documents`` [D] of them a text begins, and those of
-        ``loss_mask`` [L] count. All sequences have the same arrays.
+        """Writes a sequence. All sequences have the same arrays.
+
+        Args:
+            tokens: [L]
+            documents: [D], the places in the sequence where a text begins.
+            loss_mask: [L], true for the tokens that count in the loss.
         """
         if documents is not None:
             if DOCUMENTS not in self._files:
@@ -215,7 +220,8 @@ def read_sequences(folder: Path) -> Sequences:
         arrays = PART.read(json.loads((folder / MANIFEST).read_text()))["arrays"]
     except VersionUnknown as error:
         raise WorkloadError(f"{folder}: {error}; make the tokens again") from error
-    if unknown := set(arrays) - KNOWN_ARRAYS:
+    unknown = set(arrays) - KNOWN_ARRAYS
+    if unknown:
         raise WorkloadError(
             f"{folder} has arrays of another Traindyno ({', '.join(sorted(unknown))}); expected "
             f"{', '.join(sorted(KNOWN_ARRAYS))} at most"

@@ -45,8 +45,17 @@ class StreamedBatches(IterableDataset[Batch]):
         data_world_size: int,
         first_batch: int = 0,
     ) -> None:
-        """``first_batch`` is the first of this rank's batches to read; a resumed run has trained on
-        those before it.
+        """Reads the batches of a rank from files.
+
+        Args:
+            run: The settings of the run.
+            files: The files of the training split.
+            tokenizer: The tokenizer that makes the tokens.
+            collate: Makes batches of sequences.
+            data_rank: The number of this reader of data among the readers.
+            data_world_size: The number of readers.
+            first_batch: The first of this rank's batches to read. A resumed run has trained on
+                the batches before it.
         """
         self._run = run
         self._files = files

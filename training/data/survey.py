@@ -1,5 +1,6 @@
-"""What the rows of local data say of their columns, labels, lengths and number, for the suite's
-defaults.
+"""A survey of the rows of local data, for the suite's defaults.
+
+It covers columns, labels, lengths and the number of rows.
 """
 
 import itertools
@@ -30,31 +31,31 @@ LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The columns that can be the text and the label; ``names`` are all.
+    """The columns of a file's first rows."""
 
-    ``worded``: those with any text that is no number, a chat neither.
-
-    ``form``: the sentence about a known form of fine-tuning data. ``chat``: the columns by which
-    the rows are conversations.
-    """
-
+    #: All columns.
     names: tuple[str, ...]
+    #: The columns that can be the text.
     texts: tuple[str, ...]
+    #: The columns with any text that is neither a number nor a chat.
     worded: tuple[str, ...]
+    #: The sentence about a known form of fine-tuning data.
     form: str | None
+    #: The columns by which the rows are conversations.
     chat: tuple[str, ...] | None
+    #: The columns that can be the label.
     labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """``rows_by_bytes``: how many rows of the split have a text of so many bytes in UTF-8.
+    """The lengths and labels of a split."""
 
-    ``labels``: the first of each; ``cautions``: what is likely a mistake in them.
-    """
-
+    #: How many rows have a text of so many bytes in UTF-8.
     rows_by_bytes: Mapping[int, int]
+    #: The first row of each label.
     labels: Sequence[Labelled]
+    #: What is likely a mistake in the labels.
     cautions: tuple[str, ...]
 
     @property
@@ -70,7 +71,7 @@ class Survey:
 
 
 def find_columns(dataset: Dataset, root: Path) -> Columns | None:
-    """None for plain text, which has no columns, and without rows.
+    """The columns of the dataset; None for plain text, which has none, and without rows.
 
     Raises WorkloadError if a file can't be read.
     """
@@ -110,7 +111,8 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
     ):
         rows_by_bytes.update(len(text.encode()) for text in rows.texts)
         for place in range(len(rows.texts)):
-            if (label := label_of(rows, place)) is not None:
+            label = label_of(rows, place)
+            if label is not None:
                 labels.code(label)
     number_labels(labels.firsts, None)  # refuses one label in two forms
     cautions = tuple(label_cautions(labels.firsts, dataset.label_column))
@@ -118,7 +120,7 @@ def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:
 
 
 def survey_chat(dataset: Dataset, root: Path) -> Survey:
-    """Of conversations, each of which counts with all of its texts."""
+    """Surveys conversations, each of which counts with all of its texts."""
     rows_by_bytes = Counter(
         sum(len(text.encode(errors="replace")) for text in chat.texts)
         for chat in conversations(dataset, root, dataset.split)
@@ -138,7 +140,7 @@ def label_problem(surveyed: Survey, label_count: int) -> str | None:
 
 
 def _texts(values: list[Any]) -> list[str]:
-    """Of a column with chats: none."""
+    """The texts of a column; none if the column has chats."""
     texts = [value for value in values if isinstance(value, str)]
     return [] if texts and all(map(is_chat, texts)) else texts
 
@@ -149,9 +151,9 @@ def _words(texts: list[str]) -> float:
 
 
 def _repeats(values: list[Any]) -> bool:
-    given = [
+    filled = [
         str(value)
         for value in values
         if isinstance(value, str | int | float) and str(value).strip()
     ]
-    return len(given) >= REPEATS_OF_LABEL * len(set(given)) > 0
+    return len(filled) >= REPEATS_OF_LABEL * len(set(filled)) > 0
