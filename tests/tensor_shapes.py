@@ -15,7 +15,9 @@ TENSORS = {"Tensor", "DTensor", "NDArray"}
 BATCH = "Batch"  # a dictionary: its shapes are said once, where it is defined
 ANY = "[...]"
 SHAPE = r"\[(?:\.\.\.|(?:[A-Z]|\d+)(?:, (?:[A-Z]|\d+))*)?\]"
-OF_PARAMETER = re.compile(rf"``(\w+)``\s+({SHAPE}(?:(?:,|,? or) {SHAPE})*)")
+SHAPES = rf"{SHAPE}(?:(?:,|,? or) {SHAPE})*"
+# ``name`` [B, L] in a sentence, or name: [B, L] below Args
+OF_PARAMETER = re.compile(rf"(?:``|^ +)(\w+)(?:``\s+|: )({SHAPES})", re.MULTILINE)
 RETURNED = re.compile(r"\breturns\b((?:\[\.\.\.\]|[^.;])*)", re.IGNORECASE)
 
 

@@ -1,7 +1,7 @@
 """The code of a container: it prepares data or trains a run's model, and writes the step log.
 
-A docstring gives a tensor's shape in brackets after its name, ``labels`` [B, L], or after
-"returns". An array of NumPy is a tensor here. The letters of dimensions:
+A docstring gives a tensor's shape in brackets after its name, ``labels`` [B, L], also below Args,
+or after "returns". An array of NumPy is a tensor here. The letters of dimensions:
 
 A  batches that are accumulated in a step
 B  samples of a batch (a micro-batch in a stage of a pipeline)

@@ -48,5 +48,6 @@ def answer(workload: Workload, request: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    standard_output, sys.stdout = sys.stdout, sys.stderr  # libraries print too
+    standard_output = sys.stdout
+    sys.stdout = sys.stderr  # libraries print too
     main(sys.stdin, standard_output)

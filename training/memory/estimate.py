@@ -40,9 +40,9 @@ from training.memory.lines import Levels, lines_through
 from training.memory.tracker import MemoryTracker, as_on_cuda, storage_bytes
 from training.models.blueprint import replaced
 from training.models.config_numbers import text_of
-from training.models.gradients import number_format
 from training.models.model import build_model
 from training.models.model_config import model_config
+from training.models.number_format import number_format
 from training.models.optimizer import build_optimizer
 from training.process.process_group import Topology
 from training.run.train import run_steps
@@ -89,9 +89,10 @@ def _known_hidden_states(metas: list[Any]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedSteps:
-    """``levels`` [E]: the bytes that the process held after each event of the steps."""
+    """The memory of a process in some steps."""
 
     estimate: MemoryEstimate
+    #: [E], the bytes that the process held after each event of the steps.
     levels: Levels
 
 
@@ -105,7 +106,10 @@ def estimate_memory(workload: Workload, settings: Settings) -> MemoryEstimate:
 
 
 def estimate_lines(workload: Workload, settings: Settings) -> PeakLines | None:
-    """None where other batches take other events. Raises as ``estimate_memory`` does."""
+    """The peak memory as lines over the batch; None where other batches take other events.
+
+    Raises as ``estimate_memory`` does.
+    """
     batches = [number * batch_unit(settings) for number in LINE_BATCHES]
     watched = [
         _watch_fake_steps(workload, replace(settings, batch_size_per_device=batch))
@@ -146,8 +150,9 @@ def _watch_fake_steps(workload: Workload, settings: Settings) -> list[WatchedSte
 def of_each_process(
     settings: Settings, watch: Callable[[Topology], WatchedSteps]
 ) -> list[WatchedSteps]:
-    """Those with different parts of the model: the processes of one replica of a pipeline, else the
-    first.
+    """Watches the processes that have different parts of the model.
+
+    These are the processes of one replica of a pipeline; without a pipeline, the first process.
     """
     processes = world_size(settings)
     assert processes is not None
@@ -242,7 +247,7 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
 
 
 def _batches(workload: Workload, settings: Settings) -> list[Batch]:
-    """One step's batches of sequences of the full length: the largest that the run may meet."""
+    """The batches of a step, of sequences of the full length, which are the largest of the run."""
     vocabulary_size = text_of(model_config(workload, None, model_path=None)).vocab_size
     assert workload.sequence_length is not None
     lengths = np.full(settings.batch_size, workload.sequence_length)

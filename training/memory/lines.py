@@ -12,10 +12,11 @@ Levels = NDArray[np.int64]
 
 
 def lines_through(levels: Mapping[int, Levels]) -> tuple[tuple[float, float], ...] | None:
-    """``levels`` by the batch, of two of them.
+    """The lines that memory follows over the batch, through its levels at two batches.
 
-    Returns the bytes at a batch of 0 and those per sample of each line that is the highest of all
-    at some batch, by their slope; None if the events of the batches differ.
+    Returns:
+        For each line that is the highest of all at some batch, by slope, its bytes at a batch of 0
+        and its bytes per sample. None if the events of the two batches differ.
     """
     (first, low), (second, high) = levels.items()
     if len(low) != len(high) or (np.sign(np.diff(low)) != np.sign(np.diff(high))).any():
@@ -37,7 +38,8 @@ def _is_hidden(lower: list[tuple[float, float]], line: tuple[float, float]) -> b
     """Whether the steepest of ``lower``, which are in order, is nowhere above both neighbours at a
     positive batch.
     """
-    (base, slope), (new_base, new_slope) = lower[-1], line
+    base, slope = lower[-1]
+    new_base, new_slope = line
     meeting = (base - new_base) / (new_slope - slope)
     if meeting <= 0:
         return True

@@ -1,5 +1,4 @@
-"""Counts the bytes of every live storage while PyTorch runs, on fake tensors and on real ones
-alike.
+"""Counts the bytes of every live storage while PyTorch runs, on fake or real tensors.
 
 Tensors have any shape [...].
 """
@@ -23,24 +22,35 @@ from training.models.blueprint import replaced
 # PyTorch's autocast_mode.h) and in the type of their input on a CPU. Losses and image operations
 # are left out: no model of ours has one inside.
 IN_FP32 = (
-    *(
-        "acos",
-        "asin",
-        "cosh",
-        "erfinv",
-        "exp",
-        "expm1",
-        "log",
-        "log10",
-        "log2",
-        "log1p",
-        "reciprocal",
-        "rsqrt",
-        "sinh",
-    ),
-    *("tan", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar", "softplus", "logsumexp"),
-    *("layer_norm", "native_layer_norm", "group_norm", "cosine_similarity"),
-    *("softmax.int", "log_softmax.int", "cumsum", "sum", "sum.dim_IntList", "linalg_vector_norm"),
+    "acos",
+    "asin",
+    "cosh",
+    "erfinv",
+    "exp",
+    "expm1",
+    "log",
+    "log10",
+    "log2",
+    "log1p",
+    "reciprocal",
+    "rsqrt",
+    "sinh",
+    "tan",
+    "pow.Tensor_Scalar",
+    "pow.Tensor_Tensor",
+    "pow.Scalar",
+    "softplus",
+    "logsumexp",
+    "layer_norm",
+    "native_layer_norm",
+    "group_norm",
+    "cosine_similarity",
+    "softmax.int",
+    "log_softmax.int",
+    "cumsum",
+    "sum",
+    "sum.dim_IntList",
+    "linalg_vector_norm",
 )
 # PyTorch's CUDA allocator allocates multiples of this.
 BLOCK_BYTES = 512
@@ -110,8 +120,9 @@ def _without_dropout(attend: Callable[..., torch.Tensor]) -> Callable[..., torch
 
 
 class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """``levels``: the bytes of all storages seen and alive, after each change since ``reset_peak``.
+    """Counts bytes while it is entered.
 
+    ``levels`` has the bytes of all storages seen and alive, after each change since ``reset_peak``.
     FSDP frees and refills parameters by resizing their storage, which a dispatch mode does not
     intercept: ``resize_`` is wrapped.
     """
@@ -194,12 +205,11 @@ def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
     """The bytes of the storages behind these tensors, each counted once; of a sharded tensor, this
     process's part.
     """
-    storages = {
-        id(storage): storage
-        for tensor in tensors
-        for part in _plain(tensor)
-        for storage in [part.untyped_storage()]
-    }
+    storages = {}
+    for tensor in tensors:
+        for part in _plain(tensor):
+            storage = part.untyped_storage()
+            storages[id(storage)] = storage
     return sum(-(-storage.nbytes() // BLOCK_BYTES) * BLOCK_BYTES for storage in storages.values())
 
 

@@ -1,3 +1,1 @@
-"""Models of transformers and what trains them on one device: weights, objective, precision,
-optimizer, FLOPs.
-"""
+"""Models of transformers with what trains them on one device."""

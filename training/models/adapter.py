@@ -1,4 +1,4 @@
-"""Adds LoRA to a blueprint, by peft: the model is frozen, and matrices beside layers are trained.
+"""Adds LoRA to a blueprint, by peft: only matrices beside the layers of a model are trained.
 
 peft replaces layers within the model, which gives the model's own tensors other names. No strategy
 knows of it: the blueprint gives the values by the new names. Tensors have any shape [...].
@@ -30,7 +30,7 @@ NAME = "default"
 # images and sound, which no text passes.
 ROUTER = re.compile(r"router|gate|shared_expert_gate|.*_router")
 OTHER_INPUT = re.compile(r".*(vision|image|img|audio).*")
-# What peft calls a task; it has no word for a masked model.
+# peft's names of the tasks; it has no name for a masked model.
 TASK_TYPES = {Task.CAUSAL_LM: "CAUSAL_LM", Task.SEQUENCE_CLASSIFICATION: "SEQ_CLS"}
 SHOWN = 8
 Shapes = dict[str, tuple[int, ...]]
@@ -154,10 +154,10 @@ def inject(model: PreTrainedModel, config: Any) -> PreTrainedModel:
 def with_adapter(
     blueprint: Blueprint, config: Any, seed: int, saved: Mapping[str, Readable] | None = None
 ) -> Blueprint:
-    """The blueprint of the model with an adapter: a new one, which changes nothing yet, or with the
-    ``saved`` values.
+    """The blueprint of the model with an adapter.
 
-    Each layer's initial values have their own seed, as those of the model's layers.
+    The adapter has the ``saved`` values, or is a new one, which changes nothing yet. As in the
+    model, each layer's initial values have their own seed.
     """
     names = {id(tensor): name for name, tensor in _named(blueprint.model)}
     model = inject(blueprint.model, config)
@@ -175,7 +175,10 @@ def with_adapter(
 
 
 def _named(model: nn.Module) -> list[tuple[str, torch.Tensor]]:
-    """Of a tensor with several names, the first name comes last, so that a mapping keeps it."""
+    """The model's tensors by name.
+
+    Of a tensor with several names, the first name comes last, so that a mapping keeps it.
+    """
     return list(reversed(model.state_dict(keep_vars=True).items()))
 
 

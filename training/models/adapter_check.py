@@ -1,6 +1,4 @@
-"""Checks on a model without values whether an adapter can be added, and each of its matrices is
-trained.
-"""
+"""Checks on a model without values whether an adapter can be added so that all of it is trained."""
 
 from collections.abc import Iterator
 
@@ -40,8 +38,10 @@ def check_adapter(task: Task, config: PreTrainedConfig, adapter: Adapter) -> Ite
 
 
 def untrained(model: torch.nn.Module) -> list[str]:
-    """The layers whose adapter gets no gradient from a row of tokens; none where a model without
-    values can't be run, as a mixture's experts, which are chosen by values.
+    """The layers whose adapter gets no gradient from a row of tokens.
+
+    There are none where a model without values can't be run, such as a mixture, whose experts are
+    chosen by values.
     """
     layers = dict(lora_layers(model))
     rows = torch.ones(1, TOKENS, dtype=torch.int64, device="meta")

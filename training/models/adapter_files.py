@@ -1,4 +1,4 @@
-"""The folder of an adapter, as peft writes it; and the model that an adapter is merged into.
+"""The folder of an adapter, as peft writes it, or merged into its model.
 
 Tensors have any shape [...].
 """
@@ -26,7 +26,7 @@ WEIGHTS = "adapter_model.safetensors"
 PREFIX = "base_model.model."  # of the names in peft's files
 ORIGIN = "traindyno-adapter.json"
 BASE = "base"
-# What another adapter than plain LoRA has in its configuration, and the value of a plain one.
+# The fields in which the configuration of other adapters than plain LoRA differs, with its values.
 PLAIN: Mapping[str, Any] = {
     "peft_type": "LORA",
     "bias": "none",
@@ -47,10 +47,13 @@ def digest_of(model_path: str, revision: str | None) -> int:
 
 
 class AdaptedTensors:
-    """``own`` has peft's names and the trained tensors [...], once ``merged`` has been iterated."""
+    """Separates the tensors of an adapter from the tensors of its model.
+
+    Once ``merged`` has been iterated, ``own`` has the trained tensors [...] by peft's names.
+    """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        """``model``, on the meta device, has the adapter."""
+        """Takes the names of a model with the adapter, on the meta device."""
         self._model = model
         paths = [path for path, _ in lora_layers(model)]
         outermost = [
@@ -113,15 +116,15 @@ def save_adapter(
     base_name: str | None,
     base: str | None,
 ) -> None:
-    """Writes what ``PeftModel.from_pretrained`` reads: ``tensors`` [...] by peft's names.
+    """Writes what ``PeftModel.from_pretrained`` reads.
 
     Args:
-        folder: is made if it is missing.
+        folder: The folder to write to, which is made if it is missing.
         config: peft's configuration of the adapter.
-        tensors: those that were trained.
-        model: the adapted model, for the names of its head.
-        base_name: the Hub id, the S3 URI or the path of the base.
-        base: the digest of its files.
+        tensors: [...], the trained tensors by peft's names.
+        model: The adapted model, for the names of its head.
+        base_name: The Hub id, the S3 URI or the path of the base.
+        base: The digest of the base's files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = copy(config)
@@ -136,16 +139,14 @@ def save_adapter(
 
 
 def check_base(folder: Path, base: str) -> None:
-    """Raises WorkloadError if the adapter was trained beside another base than that of the
-    digest.
-    """
+    """Raises WorkloadError unless the adapter was trained beside the base with this digest."""
     origin = folder / ORIGIN
     trained_beside = json.loads(origin.read_text())[BASE] if origin.exists() else base
     if trained_beside != base:
         raise WorkloadError(
             f"the adapter in {folder} was trained beside a base whose files have the digest "
-            f"{trained_beside}, and those of this base have {base}; expected the same base: its "
-            "folder or S3 prefix in workload.channels.base"
+            f"{trained_beside}, and the files of this base have {base}; expected the same base: "
+            "its folder or S3 prefix in workload.channels.base"
         )
 
 
@@ -166,10 +167,10 @@ def read_adapter(
     file = folder / WEIGHTS
     tensors: dict[str, SavedTensor] = {}
     for name in read_header(file) if file.exists() else ():
-        own = name.removeprefix(PREFIX)
+        adapted_name = name.removeprefix(PREFIX)
         for matrix in ("lora_A", "lora_B"):
-            own = own.replace(f".{matrix}.weight", f".{matrix}.{NAME}.weight")
-        tensors[own] = SavedTensor(file, name, torch.float32)
+            adapted_name = adapted_name.replace(f".{matrix}.weight", f".{matrix}.{NAME}.weight")
+        tensors[adapted_name] = SavedTensor(file, name, torch.float32)
     if not tensors:
         raise WorkloadError(f"{folder} has no weights; expected {WEIGHTS}, as peft writes it")
     return config, tensors
@@ -192,12 +193,12 @@ def _check_plain(folder: Path, stored: Mapping[str, Any]) -> None:
 
 
 def _check_asked(folder: Path, stored: Mapping[str, Any], asked: Adapter) -> None:
-    given = {"rank": asked.rank, "alpha": asked.alpha}
+    requested = {"rank": asked.rank, "alpha": asked.alpha}
     for name, field in (("rank", "r"), ("alpha", "lora_alpha")):
-        if given[name] not in (None, stored.get(field)):
+        if requested[name] not in (None, stored.get(field)):
             raise WorkloadError(
                 f"the adapter in {folder} has {name} {stored.get(field)}, and training.adapter has "
-                f"{given[name]}; expected {name}: {stored.get(field)}"
+                f"{requested[name]}; expected {name}: {stored.get(field)}"
             )
     if asked.targets != (ALL_LINEAR,):
         raise WorkloadError(

@@ -17,8 +17,8 @@ QUANTISATION = "nf4"
 def convert_base(model: PreTrainedModel, kind: BaseWeights, lower_type: torch.dtype | None) -> None:
     """Gives the weights of ``model``, which is on the meta device, the types that they are held in.
 
-    ``lower_type`` is that of the run's precision, None for fp32. A new classifier stays in single
-    precision, because it is trained.
+    The ``lower_type`` is the type of the run's precision, None for fp32. A new classifier stays in
+    single precision, because it is trained.
     """
     if kind is BaseWeights.FP32:
         return
@@ -57,7 +57,7 @@ def _use_4_bits(model: PreTrainedModel, compute_type: torch.dtype) -> None:
             device="meta",
         )
         layer.requires_grad_(False)
-        # Else an evaluation on a CPU packs the weights for inference, and no gradient passes them.
+        # Otherwise, an evaluation on a CPU packs the weights for inference, and no gradient passes.
         layer.support_avx512bf16_for_cpu = False
         model.set_submodule(path, layer)
     vars(model)["is_loaded_in_4bit"] = True  # peft asks for it

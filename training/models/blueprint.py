@@ -1,5 +1,6 @@
-"""A model on the meta device and the source of its values: a process materialises only the part
-that it keeps.
+"""A model on the meta device with the source of its values.
+
+A process materialises only the part that it keeps.
 
 Each module's initial values have their own seed, made of the run's seed and the module's name: they
 are the same in every process, whatever else the process initialises. Strategies shard, distribute
@@ -25,13 +26,15 @@ from training.models.four_bits import empty_of_4_bits, is_of_4_bits, quantise
 from training.models.optimizer import mark_decayed
 
 IsWanted = Callable[[str], bool]
+NamedValues = Iterator[tuple[str, "Readable"]]
+AsHeld = Callable[[str, "Readable"], "Readable"]
 
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """``owner`` has the attribute itself; an inherited one raises KeyError.
+    """Replaces an attribute for a while, and restores it, after an error too.
 
-    It is restored after an error too.
+    The owner has the attribute itself; an inherited one raises KeyError.
     """
     original = vars(owner)[name]
     setattr(owner, name, value)
@@ -47,24 +50,19 @@ class Readable(Protocol):
     def __getitem__(self, index: Any, /) -> torch.Tensor: ...
 
 
-NamedValues = Iterator[tuple[str, Readable]]
-AsHeld = Callable[[str, Readable], Readable]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """``model`` has values in its buffers only.
+    """A model that is not materialised yet."""
 
-    ``values`` gives its parameters one by one, by transformers' names.
-
-    ``config`` is what transformers built the model from. The model's own may be a part of it: that
-    of the text. ``values`` yields only the wanted names. A tied parameter is yielded once, by the
-    first of its names. ``adapter`` is peft's configuration of the model's adapter, if it has one.
-    """
-
+    #: The model, with values in its buffers only.
     model: PreTrainedModel
+    #: The configuration from which transformers built the model. The model's own may be a part of
+    #: it, the configuration of the text.
     config: PreTrainedConfig
+    #: Yields the parameters of the wanted names one by one, by transformers' names. A tied
+    #: parameter is yielded once, by the first of its names.
     values: Callable[[IsWanted], NamedValues]
+    #: peft's configuration of the model's adapter, if it has one.
     adapter: Any = None
 
     def materialise(
@@ -176,10 +174,10 @@ def _copy(whole: Readable, target: torch.Tensor) -> None:
     )
     local = target.to_local()
     if local.numel():
-        own = whole[
+        part = whole[
             tuple(slice(begin, begin + size) for begin, size in zip(offset, shape, strict=True))
         ]
-        local.copy_(own)
+        local.copy_(part)
 
 
 def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> NamedValues:
@@ -194,8 +192,8 @@ def seeded_values(skeleton: PreTrainedModel, seed: int, is_wanted: IsWanted) -> 
         new = {name for name, parameter in _own(module, path) if id(parameter) not in given}
         given |= {id(parameter) for _, parameter in _own(module, path)}
         if any(map(is_wanted, new)):
-            # Of the CPU alone, on which the values are made: torch.manual_seed notes a stack for
-            # each other device.
+            # The generator of the CPU alone, on which the values are made: torch.manual_seed notes
+            # a stack for each other device.
             torch.default_generator.manual_seed(crc32(f"{seed}/{path}".encode()))
             initialised = _initialise(skeleton, module, path)
             yield from ((name, initialised.pop(name)) for name in sorted(new) if is_wanted(name))

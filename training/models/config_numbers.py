@@ -27,7 +27,7 @@ def text_of(config: PreTrainedConfig) -> PreTrainedConfig:
 
 
 def most_positions(config: PreTrainedConfig) -> int | None:
-    """None if any length will do. XLNet says so with -1."""
+    """The longest sequence of the model; None if any length will do. XLNet says so with -1."""
     positions = count_in(text_of(config), "max_position_embeddings")
     return positions if positions is not None and positions > 0 else None
 

@@ -1,6 +1,4 @@
-"""Checks on a model without values whether tensor parallelism can divide it, and a pipeline can cut
-it.
-"""
+"""Checks on a model without values whether tensor parallelism or a pipeline can divide it."""
 
 from copy import deepcopy
 
@@ -32,10 +30,10 @@ def check_division(task: Task, config: PreTrainedConfig, asked: TensorDivision) 
 
 
 def check_cut(task: Task, config: PreTrainedConfig, stage_count: int) -> Problem | None:
-    own = deepcopy(config)
-    own.use_cache = False  # as in a run
+    config_copy = deepcopy(config)
+    config_copy.use_cache = False  # as in a run
     try:
-        cut(skeleton(task, own), stage_count, task, None)
+        cut(skeleton(task, config_copy), stage_count, task, None)
     except WorkloadError as error:
         return Problem(path="matrix.strategy", message=str(error))
     return None

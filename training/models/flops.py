@@ -1,4 +1,4 @@
-"""Counts a model's parameters and the FLOPs of one token, on the built model."""
+"""The size of a model, counted on the built model: its parameters and the FLOPs of one token."""
 
 from copy import deepcopy
 from functools import partial
@@ -28,7 +28,7 @@ FORMULA_OF_ADAPTER = (
     "in full, counted on one sequence) / its tokens; frozen weights have no gradient of their own; "
     "recomputed activations are not counted"
 )
-# What a forward pass on fake tensors raises, if it needs a tensor's values or an operation without
+# The errors of a forward pass on fake tensors that needs a tensor's values, or an operation without
 # a fake form. PyTorch's own errors of fake tensors are RuntimeErrors.
 NOT_COUNTED = (*NOT_BUILT, AssertionError, IndexError, ImportError)
 
@@ -81,7 +81,10 @@ def _forward_flops(task: Task, config: PreTrainedConfig, sequence_length: int) -
 
 
 def _adapted_flops(adapter: Any, task: Task, config: PreTrainedConfig, sequence_length: int) -> int:
-    """Of the forward and the backward pass, on the meta device: peft moves no fake tensors."""
+    """The FLOPs of the forward and the backward pass of a token of a model with an adapter.
+
+    They are counted on the meta device, because peft moves no fake tensors.
+    """
     with without_values():
         model = _countable(task, config)
     model.tie_weights()

@@ -30,11 +30,13 @@ def import_bitsandbytes() -> Any:
         ) from error
     from peft import import_utils as of_peft  # noqa: PLC0415
 
-    for known in (
-        *(of_peft.is_bnb_available, of_peft.is_bnb_4bit_available),
-        *(import_utils.is_bitsandbytes_available, import_utils._is_package_available),
+    for lookup in (
+        of_peft.is_bnb_available,
+        of_peft.is_bnb_4bit_available,
+        import_utils.is_bitsandbytes_available,
+        import_utils._is_package_available,
     ):
-        getattr(known, "cache_clear", lambda: None)()
+        getattr(lookup, "cache_clear", lambda: None)()
     return bitsandbytes
 
 
@@ -43,7 +45,7 @@ def is_of_4_bits(tensor: torch.Tensor) -> bool:
 
 
 def empty_of_4_bits(parameter: Any, device: torch.device) -> nn.Parameter:
-    """``parameter`` without an element, to which ``quantise`` gives its values."""
+    """Makes a parameter of this kind without an element, to which ``quantise`` gives its values."""
     empty: nn.Parameter = type(parameter)(
         torch.empty(0, dtype=parameter.dtype, device=device),
         requires_grad=False,
@@ -63,7 +65,7 @@ def quantise(value: torch.Tensor, target: Any) -> None:
 
 
 def whole_values(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """The model's tensors [...] by name; those of 4 bits dequantised, one at a time."""
+    """The model's tensors [...] by name. Tensors of 4 bits are dequantised, one at a time."""
     named = model.state_dict(keep_vars=True)
     quantised = {name for name, tensor in named.items() if is_of_4_bits(tensor)}
     for name, tensor in named.items():

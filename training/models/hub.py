@@ -1,5 +1,6 @@
-"""The Hub's token, and the copy of a Hub model: its weights in one format, its configuration and
-its tokenizer.
+"""Copies of the Hub's models, with the token that private models need.
+
+A copy has the weights in one format, the configuration and the tokenizer.
 """
 
 import json
@@ -113,9 +114,8 @@ def needed_files(names: Iterable[str], *, with_code: bool = False) -> list[str]:
     Pickled weights are copied where there are no others, and code only for a suite that allows it.
     """
     listed = sorted(names)
-    weights = next(
-        (files for kind in WEIGHTS if (files := list(filter(kind.fullmatch, listed)))), []
-    )
+    by_format = (list(filter(kind.fullmatch, listed)) for kind in WEIGHTS)
+    weights = next(filter(None, by_format), [])
     others = [name for name in listed if OTHERS.fullmatch(name) and not INDEX.fullmatch(name)]
     if with_code:
         others += [name for name in listed if name.endswith(".py")]

@@ -1,5 +1,4 @@
-"""The run's model: one of transformers' auto classes for the task, built, and written when it is
-trained.
+"""The run's model, which one of transformers' auto classes for the task builds.
 
 Which tokens a token attends to is transformers' own decision: sliding windows, chunks, padding.
 What changes here is how it finds that no mask is needed. By itself, it reads the positions of every
@@ -39,16 +38,17 @@ from training.models.blueprint import (
     without_values,
 )
 from training.models.config_numbers import NOT_BUILT
-from training.models.gradients import LOWER_TYPES
 from training.models.model_config import AUTO_CLASSES, model_config, name_labels
+from training.models.number_format import LOWER_TYPES
 from training.models.saved_values import find_saved, saved_values
 
 _separate_documents = masking_utils.find_packed_sequence_indices
 
 
 def set_document_masking(is_on: bool) -> None:
-    """With it, tokens attend within their document only; a document begins where positions start
-    again.
+    """Sets whether tokens attend within their document only.
+
+    A document begins where positions start again.
     """
     find: Any = _separate_documents if is_on else lambda position_ids: None
     masking_utils.find_packed_sequence_indices = find
@@ -136,16 +136,16 @@ def _values(
     workload: Workload, config: PreTrainedConfig, seed: int, model_path: str | None
 ) -> Callable[[IsWanted], NamedValues]:
     # A separate model: the strategy rewrites the run's.
-    own = skeleton(workload.task, config)
+    empty = skeleton(workload.task, config)
     if model_path is None:
-        return partial(seeded_values, own, seed)
+        return partial(seeded_values, empty, seed)
     assert workload.model is not None
     with explained(f"the model {model_path}"):
         saved = find_saved(
-            own, model_path, workload.model.revision, renews_head=_renews_head(workload)
+            empty, model_path, workload.model.revision, renews_head=_renews_head(workload)
         )
     if saved is not None:
-        return partial(saved_values, own, saved, seed)
+        return partial(saved_values, empty, saved, seed)
     return partial(_translated_values, workload, config, seed, model_path)
 
 

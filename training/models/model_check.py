@@ -1,5 +1,6 @@
-"""Checks by its configuration if transformers can build a suite's model for its task and length,
-and cut and divide it.
+"""Checks by its configuration if transformers can build a suite's model as the suite uses it.
+
+The task, the length, and the divisions of its strategies count.
 
 The command line checks this before a suite starts, if transformers is installed; the job that makes
 tokens checks it before any accelerator starts, and each run at its start.
@@ -71,11 +72,17 @@ def check_model(
     tokenizer_path: str | None = None,
     runs_code: bool = False,
 ) -> Iterator[Problem]:
-    """``divisions``, ``stage_counts`` and ``adapters`` are those of all cells.
+    """Yields the problems of the suite's model.
 
-    ``model_path`` is what transformers can load, or None for a model from a mapping;
-    ``weights_path`` is where its weights are read, and ``tokenizer_path`` its tokenizer; None to
-    leave them. ``runs_code``: in the jobs of a suite that allows the model's own code.
+    Args:
+        workload: The suite's workload.
+        divisions: The divisions by tensor parallelism of all cells.
+        stage_counts: The numbers of pipeline stages of all cells.
+        adapters: The adapters of all cells.
+        model_path: What transformers can load; None for a model from a mapping.
+        weights_path: Where the weights are read; None to leave them unchecked.
+        tokenizer_path: Where the tokenizer is read; None to leave it unchecked.
+        runs_code: Whether this is a job of a suite that allows the model's own code.
     """
     if workload.model is None or (model_path is None and workload.model.config is None):
         return
@@ -96,18 +103,7 @@ def check_model(
             return
     use_any_attention(config)
     place = CONFIG if model_path is None else "workload.model"
-    message = positions_problem(config, workload.sequence_length)
-    problems = [
-        *(
-            []
-            if runs_code and _has_own_class(config, workload.task)
-            else _check_task(config, workload.task)
-        ),
-        *(_check_counts(text_of(config), place) or _check_heads(text_of(config), place)),
-        *([Problem(path="workload.sequence_length", message=message)] if message else []),
-        *_check_values_of_weights(config),
-        *_check_loss(config, workload.task),
-    ]
+    problems = list(_check_config(workload, config, place, runs_code=runs_code))
     if problems:
         yield from problems
         return
@@ -116,21 +112,39 @@ def check_model(
     )
     yield from _check_adapters(workload, config, list(adapters))
     if weights_path is not None:
-        from training.models.saved_check import check_saved  # noqa: PLC0415  (imports PyTorch: seconds)
-
-        if workload.task is Task.SEQUENCE_CLASSIFICATION:
-            set_label_count(config, workload)
-        for message in check_saved(workload.task, config, weights_path, workload.model.revision):
-            yield Problem(path="workload.model", message=message)
+        yield from _check_weights(workload, config, weights_path, workload.model.revision)
     if tokenizer_path is not None:
         try:
-            model_config(
-                workload,
-                read_tokenizer(workload, tokenizer_path, runs_code=runs_code),
-                model_path=model_path,
-            )
+            tokenizer = read_tokenizer(workload, tokenizer_path, runs_code=runs_code)
+            model_config(workload, tokenizer, model_path=model_path)
         except WorkloadError as error:
             yield Problem(path="workload.tokenizer", message=" ".join(str(error).split()))
+
+
+def _check_config(
+    workload: Workload, config: PreTrainedConfig, place: str, *, runs_code: bool
+) -> Iterator[Problem]:
+    """Yields what the configuration alone shows."""
+    if not (runs_code and _has_own_class(config, workload.task)):
+        yield from _check_task(config, workload.task)
+    text = text_of(config)
+    yield from _check_counts(text, place) or _check_heads(text, place)
+    message = positions_problem(config, workload.sequence_length)
+    if message:
+        yield Problem(path="workload.sequence_length", message=message)
+    yield from _check_values_of_weights(config)
+    yield from _check_loss(config, workload.task)
+
+
+def _check_weights(
+    workload: Workload, config: PreTrainedConfig, weights_path: str, revision: str | None
+) -> Iterator[Problem]:
+    from training.models.saved_check import check_saved  # noqa: PLC0415  (imports PyTorch: seconds)
+
+    if workload.task is Task.SEQUENCE_CLASSIFICATION:
+        set_label_count(config, workload)
+    for message in check_saved(workload.task, config, weights_path, revision):
+        yield Problem(path="workload.model", message=message)
 
 
 def use_any_attention(config: PreTrainedConfig) -> None:
@@ -139,8 +153,9 @@ def use_any_attention(config: PreTrainedConfig) -> None:
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """For jobs. Raises WorkloadError with every problem."""
-    if message := "; ".join(map(str, problems)):
+    """Raises WorkloadError with every problem, if there are any, as jobs do."""
+    message = "; ".join(map(str, problems))
+    if message:
         raise WorkloadError(message)
 
 
@@ -179,8 +194,8 @@ def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
         *inspect.signature(type(plain)).parameters,
         *inspect.signature(PreTrainedConfig).parameters,
     }
-    known = {*plain.to_dict(), *plain.attribute_map, *parameters} - {"kwargs"}
-    unknown = {name: value for name, value in values.items() if name not in known}
+    accepted = {*plain.to_dict(), *plain.attribute_map, *parameters} - {"kwargs"}
+    unknown = {name: value for name, value in values.items() if name not in accepted}
     with suppress(
         *NOT_BUILT
     ):  # transformers reads names of older files, such as torch_dtype, and keeps none of them
@@ -189,7 +204,7 @@ def _check_mapping(asked: Mapping[str, Any]) -> Iterator[Problem]:
     for name in unknown:
         message = (
             f"{kind}'s configuration has no key {name}; expected one such as "
-            f"{_nearest(name, known)}"
+            f"{_nearest(name, accepted)}"
         )
         yield Problem(path=f"{CONFIG}.{name}", message=message)
     if unknown:
@@ -256,7 +271,7 @@ def _check_loss(config: PreTrainedConfig, task: Task) -> Iterator[Problem]:
 
 
 def _check_counts(config: PreTrainedConfig, place: str) -> list[Problem]:
-    """By the names that the model type gives them, such as n_layer."""
+    """Checks counts under the names that the model type gives them, such as n_layer."""
     counts = {config.attribute_map.get(name, name): count_in(config, name) for name in COUNTS}
     return [
         Problem(path=place, message=f"got {name} {count}, expected at least 1")

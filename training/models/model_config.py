@@ -1,5 +1,6 @@
-"""Makes the run's model configuration: from a path or the suite, fitted to the tokenizer, the
-labels and the length.
+"""Makes the run's model configuration, from a path or the suite.
+
+It is fitted to the tokenizer, the labels and the length.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,8 @@ def load_config(model: Model, model_path: str, *, runs_code: bool = False) -> Pr
     With ``runs_code``, for jobs of a suite that allows it, this code is run, and its classes are
     transformers' own from then on: no later call needs to allow it again.
     """
-    if (folder := Path(model_path)).is_dir():
+    folder = Path(model_path)
+    if folder.is_dir():
         problem = model_problem(model.path or model_path, [file.name for file in folder.iterdir()])
         if problem is not None:
             raise WorkloadError(problem)
@@ -134,7 +136,8 @@ def model_config(
         part.use_cache = False
         if dropout is not None:
             _set_dropout(part, dropout)
-    if (problem := positions_problem(config, workload.sequence_length)) is not None:
+    problem = positions_problem(config, workload.sequence_length)
+    if problem is not None:
         raise WorkloadError(f"workload.sequence_length: {problem}")
     return config
 
@@ -142,13 +145,14 @@ def model_config(
 def has_own_ends(
     config: PreTrainedConfig, workload: Workload, tokenizer: PreTrainedTokenizerBase | None
 ) -> bool:
-    """Whether the end tokens of the stored ``config`` are those of the texts: another tokenizer may
-    have other ones.
+    """Whether the stored configuration and the tokenizer have the same end token.
+
+    Another tokenizer than the model's own may have another one.
     """
     if workload.tokenizer is None or tokenizer is None:
         return True
-    own = text_of(config).eos_token_id
-    return end_token(tokenizer) in (own if isinstance(own, list) else [own])
+    stored = text_of(config).eos_token_id
+    return end_token(tokenizer) in (stored if isinstance(stored, list) else [stored])
 
 
 def set_label_count(config: PreTrainedConfig, workload: Workload) -> None:

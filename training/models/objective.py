@@ -1,4 +1,4 @@
-"""The model and its task's loss in one module, so that wrappers and compilers apply to both.
+"""A module of the model with its task's loss, so that wrappers and compilers apply to both.
 
 A language model has ``logits`` [B, L, V] and ``labels`` [B, L], a sequence classification
 ``logits`` [B, C] and ``labels`` [B].
@@ -224,6 +224,6 @@ class Objective(nn.Module):
         if compares is None:
             return task_score(self._task, apart, labels)
         with self._head.put_back(), self._autocast or nullcontext():
-            own: torch.Tensor = self.model(**inputs).logits
-        difference = (apart.float() - own.float()).abs().max()
-        return torch.stack([difference, own.float().abs().max(), torch.zeros_like(difference)])
+            whole: torch.Tensor = self.model(**inputs).logits
+        difference = (apart.float() - whole.float()).abs().max()
+        return torch.stack([difference, whole.float().abs().max(), torch.zeros_like(difference)])

@@ -1,4 +1,4 @@
-"""The optimizer of a run, and the schedule of its learning rate."""
+"""The optimizer of a run, with the schedule of its learning rate."""
 
 from collections.abc import Iterable
 from math import ceil
@@ -16,7 +16,7 @@ from traindyno.core.suite.choices import LearningRateSchedule, OptimizerName
 
 SGD_MOMENTUM = 0.9
 FUSED_DEVICES = ("cpu", "cuda")
-# Of transformers' Trainer.get_decay_parameter_names; a test compares them in every family.
+# The patterns of transformers' Trainer.get_decay_parameter_names; a test compares every family.
 UNDECAYED_NAMES = ["bias", "layernorm", "rmsnorm", r"(?:^|\.)norm(?:$|\.)", r"_norm(?:$|\.)"]
 
 
@@ -32,7 +32,7 @@ def mark_decayed(model: nn.Module) -> None:
 def build_optimizer(
     parameters: Iterable[nn.Parameter], settings: Settings, learning_rate: float
 ) -> Optimizer:
-    """``parameters`` are marked."""
+    """Makes the optimizer of marked parameters."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     groups = _groups(trained, settings.weight_decay)
     fused = all(parameter.device.type in FUSED_DEVICES for parameter in trained)
@@ -54,14 +54,14 @@ def schedule_learning_rate(
     """The schedule of a training of ``steps``, of which ``done`` are done; None if the learning
     rate never changes.
     """
-    given = settings.lr_warmup_steps
+    warmup = settings.lr_warmup_steps
     name = settings.lr_schedule
     options: dict[str, Any] = {
-        "num_warmup_steps": int(given) if given >= 1 else ceil(steps * given)
+        "num_warmup_steps": int(warmup) if warmup >= 1 else ceil(steps * warmup)
     }
     if name is not LearningRateSchedule.CONSTANT:
         options["num_training_steps"] = steps
-    elif not given:
+    elif not warmup:
         return None
     for group in optimizer.param_groups:
         group["initial_lr"] = group["lr"]

@@ -1,5 +1,4 @@
-"""Finds where any model of transformers can be cut: what it calls before, between and after its
-repeated blocks.
+"""Finds where any model of transformers can be cut, around its repeated blocks.
 
 The model is called with a few tokens and without its blocks, so that no family needs its own code.
 A model that does more between its blocks than pass hidden states on is refused. In the shapes, L is
@@ -21,7 +20,7 @@ from training.models.blueprint import repeated_blocks
 from training.models.config_numbers import NOT_BUILT
 
 TRIED_TOKENS = 4
-# What a model raises whose parts take or return something else than hidden states.
+# The errors of a model whose parts take or return something else than hidden states.
 NOT_CALLED = (*NOT_BUILT, AssertionError, IndexError, StopIteration)
 # A loop over blocks may read these of each of them.
 READ_OF_BLOCKS = (
@@ -69,27 +68,26 @@ class NoPositions(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anatomy:
-    """Paths are within the base model.
+    """The parts of a model. Paths are within the base model.
 
     Each stand-in takes its module's place on the stages that don't need it.
-
-    ``width``: D, the features of the hidden states that blocks pass on; 0 before it was found.
-    ``before``: the modules that only the first stage needs. ``after``: that only the last one
-    needs.
     """
 
     path: str
     blocks: tuple[nn.Module, ...]
     gives_tuple: bool
+    #: D, the features of the hidden states that blocks pass on; 0 before it was found.
     width: int
+    #: Stand-ins of the modules that only the first stage needs.
     before: Mapping[str, nn.Module]
+    #: Stand-ins of the modules that only the last stage needs.
     after: Mapping[str, nn.Module]
 
     def passed(self, numbers: Iterable[int]) -> dict[str, nn.Module]:
         """Stand-ins for the blocks of these numbers."""
         return {
-            f"{self.path}.{n}": PassThrough(self.blocks[n], gives_tuple=self.gives_tuple)
-            for n in numbers
+            f"{self.path}.{number}": PassThrough(self.blocks[number], gives_tuple=self.gives_tuple)
+            for number in numbers
         }
 
 
@@ -131,7 +129,7 @@ def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.M
 
     It shares all the rest, and the parameters.
     """
-    own = copy(module)
+    module_copy = copy(module)
     for name, value in vars(module).items():
         # A copy has its own parts and hooks. Parameters and buffers get their values in the
         # original.
@@ -140,17 +138,17 @@ def with_replaced(module: nn.Module, stand_ins: Mapping[str, nn.Module]) -> nn.M
             and isinstance(value, dict)
             and name not in ("_parameters", "_buffers")
         ):
-            vars(own)[name] = copy(value)
+            vars(module_copy)[name] = copy(value)
     inner: dict[str, dict[str, nn.Module]] = {}
     for path, stand_in in stand_ins.items():
         head, _, rest = path.partition(".")
         if rest:
             inner.setdefault(head, {})[rest] = stand_in
         else:
-            own._modules[head] = stand_in
+            module_copy._modules[head] = stand_in
     for head, below in inner.items():
-        own._modules[head] = with_replaced(module.get_submodule(head), below)
-    return own
+        module_copy._modules[head] = with_replaced(module.get_submodule(head), below)
+    return module_copy
 
 
 def _try(base: nn.Module, bare: Anatomy) -> tuple[list[Call], Any]:
@@ -193,13 +191,13 @@ def without_values(module: nn.Module) -> nn.Module:
     """A copy whose parameters are one zero each, seen as a tensor of their shape: they need no
     memory.
     """
-    own = deepcopy(module)
-    for part in own.modules():
+    module_copy = deepcopy(module)
+    for part in module_copy.modules():
         for name, parameter in part._parameters.items():
             if parameter is not None:
                 zeros = torch.zeros((), dtype=parameter.dtype).expand(parameter.shape)
                 part._parameters[name] = nn.Parameter(zeros, requires_grad=False)
-    return own
+    return module_copy
 
 
 def _anatomy(model: PreTrainedModel, bare: Anatomy, calls: Sequence[Call]) -> Anatomy:

@@ -1,5 +1,6 @@
-"""One stage of a pipeline: some of a model's blocks, with its embeddings on the first and its head
-on the last.
+"""The stages of a pipeline, each of which has some of a model's blocks.
+
+The first stage has the embeddings, the last one the head.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,9 +43,14 @@ class Stage(nn.Module):
         reads_tokens: bool,
         autocast: torch.autocast | None,
     ) -> None:
-        """``model`` has a head if the stage is the last.
+        """Makes a stage.
 
-        ``reads_tokens``: that head looks for padding in them.
+        Args:
+            model: The blocks of the stage in their model, which has a head in the last stage.
+            is_first: Whether the stage gets tokens.
+            is_last: Whether it gives logits.
+            reads_tokens: Whether its head looks for padding in the tokens.
+            autocast: The context of its forward pass, if its precision needs one.
         """
         super().__init__()
         self.model = model
@@ -61,11 +67,16 @@ class Stage(nn.Module):
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """``received`` [B, L] or [B, L, D] are tokens or hidden states.
+        """Runs the stage.
 
-        ``tokens``, ``attention_mask`` and ``position_ids`` are [B, L].
+        Args:
+            received: [B, L] or [B, L, D], tokens in the first stage, otherwise hidden states.
+            tokens: [B, L]
+            attention_mask: [B, L]
+            position_ids: [B, L]
 
-        Returns hidden states [B, L, D] or, from the last stage, logits: [B, L, V] or [B, C].
+        Returns:
+            Hidden states [B, L, D] or, from the last stage, logits: [B, L, V] or [B, C].
         """
         inputs = {} if self._is_first else {"inputs_embeds": received}
         if position_ids is not None:
@@ -118,8 +129,8 @@ def divide(blocks: Sequence[float], head: float, stage_count: int) -> list[int]:
     """
     count = len(blocks)
     costs = [0.0, *accumulate(blocks)]
-    # For each block: the least of the dearest stage's cost if the stages begin there, with their
-    # numbers of blocks.
+    # If the stages begin at a block, the least cost that the dearest stage can have, with the
+    # numbers of blocks of the stages.
     best = {first: (costs[count] - costs[first] + head, [count - first]) for first in range(count)}
     for stages in range(2, stage_count + 1):
         best = {
@@ -157,13 +168,15 @@ def _weights(parameters: Iterable[nn.Parameter]) -> float:
 def _stage(
     model: PreTrainedModel,
     anatomy: Anatomy,
-    own: range,
+    numbers: range,
     reads_tokens: bool,
     autocast: torch.autocast | None,
 ) -> Stage:
-    is_first = own.start == 0
-    is_last = own.stop == len(anatomy.blocks)
-    stand_ins = anatomy.passed(n for n in range(len(anatomy.blocks)) if n not in own)
+    is_first = numbers.start == 0
+    is_last = numbers.stop == len(anatomy.blocks)
+    stand_ins = anatomy.passed(
+        number for number in range(len(anatomy.blocks)) if number not in numbers
+    )
     if not is_first:
         stand_ins |= anatomy.before
     if not is_last:

@@ -1,5 +1,4 @@
-"""Whether stored weights are those of the model: checked by names, shapes and types, without
-reading a value.
+"""Checks by names, shapes and types whether stored weights belong to the model.
 
 Weights that mean something else than their numbers say, such as quantised ones, are refused:
 transformers has a loader for each format, and a run would train other values. Tensors have any
@@ -70,7 +69,7 @@ def check_saved(
 def _check_names(
     task: Task, model: PreTrainedModel, stored: Mapping[str, torch.Tensor]
 ) -> Iterator[str]:
-    """``stored`` [...] by name."""
+    """Compares ``stored`` [...], by name, with the names, shapes and types of the model."""
     loading = _loaded(model, stored)
     odd = {
         name: tensor
@@ -83,11 +82,11 @@ def _check_names(
     odd = {name: tensor for name, tensor in odd.items() if _is_in_a_layer(name, model)}
     beside = sorted(name for name in loading.unexpected_keys if _is_in_a_layer(name, model))
     differing = [
-        (name, here, own)
-        for name, here, own in sorted(loading.mismatched_keys)
+        (name, here, expected)
+        for name, here, expected in sorted(loading.mismatched_keys)
         if is_of_base(name, model) or task is not Task.SEQUENCE_CLASSIFICATION
     ]
-    own = [name for name, _ in model.named_parameters() if is_of_base(name, model)]
+    base_names = [name for name, _ in model.named_parameters() if is_of_base(name, model)]
     if odd:
         types = ", ".join(
             sorted({str(tensor.dtype).removeprefix("torch.") for tensor in odd.values()})
@@ -106,10 +105,11 @@ def _check_names(
             f"{name} is stored with shape {list(here)}, and its configuration says "
             f"{list(expected)}; expected the config.json that was saved with the weights"
         )
-    elif own and loading.missing_keys.issuperset(own):
+    elif base_names and loading.missing_keys.issuperset(base_names):
         yield (
             f"no stored tensor has the name of a weight of {model.config.model_type} (stored are "
-            f"{_listed(stored)}); expected names such as {own[0]}, as save_pretrained writes them"
+            f"{_listed(stored)}); expected names such as {base_names[0]}, as save_pretrained "
+            "writes them"
         )
     elif (renamed := _renamed_head(task, model, loading, stored)) is not None:
         head, name = renamed

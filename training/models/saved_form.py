@@ -1,5 +1,6 @@
-"""What a trained model's folder has beside its values: the stored model's configuration and types,
-without what is set for a training.
+"""The form of a trained model's folder, beside its values.
+
+Configuration and types are the stored model's, without what is set for a training.
 
 Tensors have any shape [...].
 """
@@ -28,19 +29,18 @@ HALVES = (torch.bfloat16, torch.float16)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedForm:
-    """``model`` is on the meta device, with the configuration and the types to save.
+    """The form in which a model is saved."""
 
-    ``generation_config`` is the stored model's file, which is kept as it is; None if it has none.
-    """
-
+    #: A model on the meta device with the configuration and the types to save.
     model: PreTrainedModel
+    #: The stored model's file, which is kept as it is; None if it has none.
     generation_config: Path | None = None
 
     @torch.no_grad()
     def round(self, held: Mapping[str, torch.Tensor]) -> bool:
-        """Give the ``held`` tensors [...], by transformers' names, the values to be saved.
+        """Gives the ``held`` tensors [...], by transformers' names, the values to be saved.
 
-        Returns whether any of the model's is rounded, the same on all ranks.
+        Returns whether any tensor of the model is rounded, the same on all ranks.
         """
         types = {
             name: tensor.dtype for name, tensor in self.model.state_dict(keep_vars=True).items()

@@ -1,5 +1,4 @@
-"""The weights of a saved model, by the model's own names: in which file each is, and its values, in
-slices.
+"""The weights of a saved model by the model's own names, read in slices.
 
 The files are safetensors or PyTorch's own. Weights that they lack are initialised. Tensors have any
 shape [...].
@@ -120,10 +119,12 @@ def find_files(model_path: str, revision: str | None) -> list[Path]:
         (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME),
         (WEIGHTS_NAME, WEIGHTS_INDEX_NAME),
     ):
-        if (file := find(whole)) is not None:
+        file = find(whole)
+        if file is not None:
             return [Path(file)]
-        if (file := find(index)) is not None:
-            shards, _ = get_checkpoint_shard_files(model_path, file, revision=revision)  # type: ignore[no-untyped-call]
+        index_file = find(index)
+        if index_file is not None:
+            shards, _ = get_checkpoint_shard_files(model_path, index_file, revision=revision)  # type: ignore[no-untyped-call]
             return [Path(shard) for shard in shards]
     return []
 

@@ -1,4 +1,4 @@
-"""Counts a model's size and that of its layers, for a planner's estimate of time."""
+"""Counts the size of a model, in all and in its layers, for a planner's estimate of time."""
 
 from copy import deepcopy
 
@@ -11,7 +11,7 @@ from training.models.model_config import model_config
 
 
 def measure_shape(workload: Workload) -> ModelShape | None:
-    """None for a model whose FLOPs or layers can't be counted."""
+    """The size of the model; None if its FLOPs or layers can't be counted."""
     config = model_config(workload, None, model_path=None)
     length = workload.sequence_length
     text = text_of(config)
@@ -35,10 +35,8 @@ def measure_shape(workload: Workload) -> ModelShape | None:
     for count in range(1, min(2, periods) + 1):
         shallow = deepcopy(config)
         if periods > 1:
-            text_of(shallow).num_hidden_layers, text_of(shallow).layer_types = (
-                count * period,
-                types[: count * period],
-            )
+            text_of(shallow).num_hidden_layers = count * period
+            text_of(shallow).layer_types = types[: count * period]
         sizes.append(measure_size(workload.task, shallow, length))
     first = sizes[0]
     second = sizes[-1]

@@ -1,5 +1,6 @@
-"""A safetensors file that is written tensor by tensor: its header comes first, because names and
-shapes are known.
+"""A safetensors file that is written tensor by tensor.
+
+Its header comes first, because names and shapes are known.
 
 Tensors have any shape [...].
 """
@@ -62,7 +63,7 @@ class TensorFile:
             file.truncate(self._data_begin + end)
 
     def write(self, name: str, tensor: torch.Tensor) -> None:
-        """``tensor`` is on the CPU. Raises ValueError if it is not what the header says.
+        """Writes a tensor, which is on the CPU. Raises ValueError if the header says otherwise.
 
         A tensor that is not contiguous is copied in parts, never as a whole.
         """

@@ -1,14 +1,13 @@
-"""The layers of a model that tensor parallelism shards, and how: by the suite's plan, by
-transformers' plans of layers and of experts, or by our plans for models without one.
+"""Chooses the tensor plan of a model, and checks that it fits.
 
-Paths are relative to the base model (``model.base_model``), ``*`` stands for one name, as in
-transformers' own plans.
+It is the suite's plan, transformers' plan of layers and of experts, or our plan for a model type
+without one.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from math import gcd, log
 from typing import NoReturn
 
@@ -19,9 +18,9 @@ from transformers.pytorch_utils import Conv1D
 from traindyno.core.run.settings import TensorLayers
 from training.errors import WorkloadError
 from training.models.config_numbers import count_in
+from training.models.family_plans import PLANS
+from training.models.tensor_plan import COLUMNS, ROWS, TensorPlan
 
-COLUMNS = "colwise"
-ROWS = "rowwise"
 COLUMNS_GATHERED = "colwise_gather_output"
 ROWS_SPLIT = "rowwise_split_input"
 PARTIAL_GRADIENT = "replicated_with_grad_allreduce"
@@ -30,7 +29,6 @@ STYLES = (*CHOSEN_STYLES, PARTIAL_GRADIENT)
 EXPERT_WEIGHTS = "grouped_gemm"
 EXPERT_DISPATCH = "ep_dispatch_experts"
 EXPERT_STYLES = (EXPERT_WEIGHTS, EXPERT_DISPATCH)
-LIKE_BERT = ("bert", "camembert", "electra", "roberta", "xlm-roberta")
 # transformers' plans with which a sweep over all families found another model than one process has,
 # or an error.
 UNFIT = {
@@ -47,89 +45,8 @@ HEAD_COUNTS = ("num_attention_heads", "num_key_value_heads")
 _ATTENTION = re.compile(r"att(n|ention)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TensorPlan:
-    """``per_rank`` are attributes that count heads or their features.
-
-    ``fused`` counts the projections in one layer. ``experts``: transformers' plan for experts, each
-    of which is whole on one rank: their weights, then their modules.
-    """
-
-    styles: Mapping[str, str]
-    per_rank: tuple[str, ...] = ()
-    fused: Mapping[str, int] = field(default_factory=dict)
-    experts: Mapping[str, str] = field(default_factory=dict)
-
-
-def _of_blocks(
-    block: str,
-    *,
-    columns: str,
-    rows: str,
-    per_rank: str = "",
-    fused: Mapping[str, int] | None = None,
-) -> TensorPlan:
-    """Names are within a block, divided by spaces."""
-
-    def paths(names: str) -> tuple[str, ...]:
-        return tuple(f"{block}.{name}" for name in names.split())
-
-    return TensorPlan(
-        styles={**dict.fromkeys(paths(columns), COLUMNS), **dict.fromkeys(paths(rows), ROWS)},
-        per_rank=paths(per_rank),
-        fused={f"{block}.{name}": count for name, count in (fused or {}).items()},
-    )
-
-
-GPT2 = _of_blocks(
-    "h.*",
-    columns="attn.c_attn mlp.c_fc",
-    rows="attn.c_proj mlp.c_proj",
-    per_rank="attn.num_heads attn.split_size",
-    fused={"attn.c_attn": 3},
-)
-GPTJ = _of_blocks(
-    "h.*",
-    columns="attn.q_proj attn.k_proj attn.v_proj mlp.fc_in",
-    rows="attn.out_proj mlp.fc_out",
-    per_rank="attn.num_attention_heads",
-)
-GPT_NEO = _of_blocks(
-    "h.*",
-    columns="attn.attention.q_proj attn.attention.k_proj attn.attention.v_proj mlp.c_fc",
-    rows="attn.attention.out_proj mlp.c_proj",
-    per_rank="attn.attention.num_heads",
-)
-BERT = _of_blocks(
-    "encoder.layer.*",
-    columns="attention.self.query attention.self.key attention.self.value intermediate.dense",
-    rows="attention.output.dense output.dense",
-    per_rank="attention.self.num_attention_heads attention.self.all_head_size",
-)
-ALBERT = _of_blocks(
-    "encoder.albert_layer_groups.*.albert_layers.*",
-    columns="attention.query attention.key attention.value ffn",
-    rows="attention.dense ffn_output",
-    per_rank="attention.num_attention_heads attention.all_head_size",
-)
-MODERNBERT = _of_blocks(
-    "layers.*",
-    columns="attn.Wqkv mlp.Wi",
-    rows="attn.Wo mlp.Wo",
-    fused={"attn.Wqkv": 3, "mlp.Wi": 2},
-)
-PLANS: Mapping[str, TensorPlan] = {
-    "gpt2": GPT2,
-    "gptj": GPTJ,
-    "gpt_neo": GPT_NEO,
-    "albert": ALBERT,
-    "modernbert": MODERNBERT,
-    **dict.fromkeys(LIKE_BERT, BERT),
-}
-
-
 def plan_for(model: PreTrainedModel, chosen: TensorLayers | None = None) -> TensorPlan:
-    """``chosen``: the layers that the suite names; None for the model's own plan.
+    """The plan of the layers that the suite has ``chosen``, or else the model's own plan.
 
     Raises WorkloadError if there is no plan, or if the suite's does not fit the model.
     """
@@ -191,30 +108,31 @@ def _chosen_plan(model: PreTrainedModel, chosen: TensorLayers) -> TensorPlan:
     Norms within divided heads get their style, too.
     """
     base = model.base_model
-    known = _own_plan(model.config)
+    known_plan = _own_plan(model.config)
     linear = {
         path: layer for path, layer in base.named_modules() if isinstance(layer, nn.Linear | Conv1D)
     }
     _refuse_unless_each_names_linear_layers(model, chosen, linear)
-    _refuse_torn_groups(model, chosen, known, linear)
+    _refuse_torn_groups(model, chosen, known_plan, linear)
     # Only these leave a rank its own heads: the other styles give each rank the whole output.
     paths = _styled(base, chosen.styles(), COLUMNS)
     parents = {path.rpartition(".")[0] for path in paths}
-    norms = _styled(base, known.styles, PARTIAL_GRADIENT)
+    norms = _styled(base, known_plan.styles, PARTIAL_GRADIENT)
+    per_rank = []
+    for counted in known_plan.per_rank:
+        module, _, attribute = counted.rpartition(".")
+        for parent, _ in matching(base, module):
+            if any(path.startswith(f"{parent}.") for path in paths):
+                per_rank.append(f"{parent}.{attribute}")
     return TensorPlan(
         styles={
             **chosen.styles(),
             **{path: norms[path] for path in norms if path.rpartition(".")[0] in parents},
         },
-        per_rank=tuple(
-            f"{path}.{attribute}"
-            for module, _, attribute in (pattern.rpartition(".") for pattern in known.per_rank)
-            for path, _ in matching(base, module)
-            if any(column_path.startswith(f"{path}.") for column_path in paths)
-        ),
+        per_rank=tuple(per_rank),
         fused={
             path: count
-            for pattern, count in known.fused.items()
+            for pattern, count in known_plan.fused.items()
             for path, _ in matching(base, pattern)
             if path in paths
         },
@@ -260,23 +178,13 @@ def _refuse_torn_groups(
 
     What names and sizes don't show, such as a norm over all heads, fails in the first step.
     """
-    style_of, own = (
-        _styled(model.base_model, styles, COLUMNS, ROWS)
-        for styles in (chosen.styles(), known.styles)
-    )
+    style_of = _styled(model.base_model, chosen.styles(), COLUMNS, ROWS)
+    own = _styled(model.base_model, known.styles, COLUMNS, ROWS)
     beside: dict[str, list[str]] = {}
     for path in linear:
         beside.setdefault(path.rpartition(".")[0], []).append(path)
 
-    def refuse(path: str, problem: str) -> NoReturn:
-        layers = own_layers(model.config)
-        raise WorkloadError(
-            f"tensor_plan {chosen} makes another model of this {model.config.model_type}: {path} "
-            f"{problem}; expected colwise for all layers that share heads or features and rowwise "
-            "for the one behind them, or colwise_gather_output and rowwise_split_input, which "
-            "leave outputs whole" + (f"; its own plan is {{{layers}}}" if layers else "")
-        )
-
+    refuse = partial(_refuse_as_another_model, model, chosen)
     order = list(linear)
     columns = list[str]()
     for path in sorted(
@@ -313,6 +221,18 @@ def _refuse_torn_groups(
         columns = []
     if columns:
         refuse(columns[0], "is divided, and no rowwise layer behind it sums the parts")
+
+
+def _refuse_as_another_model(
+    model: PreTrainedModel, chosen: TensorLayers, path: str, problem: str
+) -> NoReturn:
+    layers = own_layers(model.config)
+    raise WorkloadError(
+        f"tensor_plan {chosen} makes another model of this {model.config.model_type}: {path} "
+        f"{problem}; expected colwise for all layers that share heads or features and rowwise "
+        "for the one behind them, or colwise_gather_output and rowwise_split_input, which "
+        "leave outputs whole" + (f"; its own plan is {{{layers}}}" if layers else "")
+    )
 
 
 def fused_count(plan: TensorPlan, path: str) -> int:
@@ -377,7 +297,8 @@ def matching(module: nn.Module, pattern: str) -> Iterator[tuple[str, nn.Module]]
 def features(layer: nn.Module) -> tuple[int, int]:
     if isinstance(layer, nn.Linear):
         return layer.in_features, layer.out_features
-    nx, nf = layer.nx, layer.nf  # transformers' Conv1D
+    nx = layer.nx  # transformers' Conv1D
+    nf = layer.nf
     assert isinstance(nx, int)
     assert isinstance(nf, int)
     return nx, nf

@@ -25,7 +25,7 @@ from training.compilers import ModelCompiler, build_compiler
 from training.data.batch import Batch
 from training.errors import WorkloadError
 from training.models.blueprint import Blueprint
-from training.models.gradients import NumberFormat, number_format
+from training.models.number_format import NumberFormat, number_format
 from training.process.process_group import Topology
 
 CLASSES = {

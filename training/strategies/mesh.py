@@ -1,7 +1,6 @@
-"""Pipeline, replicate, shard and tensor parallelism on one mesh of processes; strategies fsdp,
-tensor, pipeline, mesh.
+"""Pipeline, replicate, shard and tensor parallelism on one mesh of processes.
 
-Any degree may be 1. A short name gives one or two of them.
+Any degree may be 1. The strategies fsdp, tensor and pipeline are names for one or two degrees.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,20 +26,26 @@ from training.models.blueprint import Blueprint, Readable, saved_activations
 from training.models.gradients import local_gradients, scale_to_norm, sum_gradients, sum_of_squares
 from training.models.objective import counted_labels, summed_task_loss, task_score
 from training.strategies import OptimizerBuilder, Setup, TrainingStrategy
-from training.strategies.mesh_parts import Parts, ProcessMesh, divide_model
+from training.strategies.mesh_parts import Parts, divide_model
+from training.strategies.process_mesh import ProcessMesh
 from training.strategies.tensor_layers import OTHER_PLAN, check_replicated_gradients
 from training.strategies.whole_model import train_batches
 
 Shape = tuple[int, ...]
 # In PyTorch's errors where a layer or a view gets features of another number than its own
 WRONG_SHAPES = (
-    *("shape", "size of tensor", "split_sizes", "izes of tensors", "same reduction dim"),
-    *("Sharding propagation", "mixed torch.Tensor and DTensor"),
+    "shape",
+    "size of tensor",
+    "split_sizes",
+    "izes of tensors",
+    "same reduction dim",
+    "Sharding propagation",
+    "mixed torch.Tensor and DTensor",
 )
 
 
 class StagedPasses:
-    """``stages`` are this process's, by number.
+    """The passes of a pipeline, of which this process has some stages by their numbers.
 
     There is a schedule for each shape of batch: within it, the tensors between stages have a fixed
     shape [B, L, D].
@@ -140,8 +145,10 @@ class StagedPasses:
 
 @contextmanager
 def _kept_gradients(stages: Iterable[nn.Module]) -> Iterator[None]:
-    """A schedule's first step tries the stages for the shapes between them, and then drops
-    gradients of sharded parameters: those of earlier batches too, if batches are accumulated.
+    """Keeps the gradients of earlier batches over the first step of a schedule.
+
+    This step tries the stages for the shapes between them, and then drops the gradients of sharded
+    parameters.
     """
     kept = [
         (parameter, parameter.grad)
@@ -158,15 +165,16 @@ def _kept_gradients(stages: Iterable[nn.Module]) -> Iterator[None]:
 
 def _for_all(batch: Batch) -> dict[str, torch.Tensor]:
     """What every stage gets of the batch, each [B, L]."""
-    given: Batch = {
+    schedule_batch: Batch = {
         name: batch[name] for name in ("attention_mask", "position_ids") if name in batch
     }
-    return {"tokens": batch["input_ids"], **given}
+    return {"tokens": batch["input_ids"], **schedule_batch}
 
 
 class WholePasses:
-    """``objective`` gives the loss, and may be sharded: then gradients are reduced with a step's
-    last batch.
+    """The passes of a model without a pipeline.
+
+    The objective gives the loss. If it is sharded, gradients are reduced with a step's last batch.
     """
 
     def __init__(self, objective: nn.Module, setup: Setup) -> None:
@@ -275,14 +283,15 @@ class MeshParallel(TrainingStrategy):
             )
 
     def clip_gradients(self, max_norm: float) -> None:
-        """Each process adds the part of its squares that is its own among those that hold the same
-        gradients.
+        """Clips the gradients by the norm of all of them.
+
+        Where several processes hold the same gradients, each adds an equal part of their squares.
         """
-        own = [
+        parts = [
             sum_of_squares(local_gradients(parameters), self._device) / holders
             for holders, parameters in self._counted.items()
         ]
-        squares = torch.stack([torch.zeros((), device=self._device), *own]).sum()
+        squares = torch.stack([torch.zeros((), device=self._device), *parts]).sum()
         distributed.all_reduce(squares)
         scale_to_norm(local_gradients(self._parameters), squares.sqrt(), max_norm)
 

@@ -29,14 +29,12 @@ from traindyno.core.run.settings import TensorLayers
 from training.errors import WorkloadError
 from training.models.blueprint import Readable
 from training.models.gradients import local_gradients
+from training.models.tensor_plan import COLUMNS, ROWS, TensorPlan
 from training.models.tensor_plans import (
-    COLUMNS,
     COLUMNS_GATHERED,
     EXPERT_DISPATCH,
     PARTIAL_GRADIENT,
-    ROWS,
     ROWS_SPLIT,
-    TensorPlan,
     check_divisible,
     divide_head_counts,
     features,
@@ -63,7 +61,7 @@ class ConvertedLayers:
     """
 
     def __init__(self, model: PreTrainedModel, plan: TensorPlan, degree: int) -> None:
-        """``model`` is a whole model, or the base model of a stage."""
+        """Converts the layers of a whole model, or of the base model of a stage."""
         self._row_orders: dict[str, RowOrder] = {}  # by the layer's name in the whole model
         self._transposed: set[str] = set()
         base = model.base_model
@@ -88,9 +86,16 @@ class ConvertedLayers:
         return rows if order is None else rows[order]
 
     def restore(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the whole tensor of this name as transformers keeps it: of ``tensor`` [O, I] or
-        [O] of a converted layer, [I, O] for a Conv1D's weight, else [O, I] or [O]. Those of other
-        layers stay as they are.
+        """Gives a whole tensor the form in which transformers keeps it.
+
+        A tensor of a layer that is not converted stays as it is.
+
+        Args:
+            name: The tensor's name in the model.
+            tensor: [O, I] or [O]
+
+        Returns:
+            [I, O] for a Conv1D's weight, else [O, I] or [O].
         """
         path, _, kind = name.rpartition(".")
         if path not in self._row_orders:
@@ -211,7 +216,7 @@ def _is_divided(tensor: torch.Tensor) -> bool:
 
 
 def _styles(base: nn.Module, plan: TensorPlan) -> dict[str, ParallelStyle]:
-    """By path: a stage of a pipeline lacks the layers of others."""
+    """The styles of layers by their paths. A stage of a pipeline lacks the layers of others."""
     makers: Mapping[str, Callable[[], ParallelStyle]] = {
         COLUMNS: ColwiseParallel,
         ROWS: RowwiseParallel,
