@@ -1,5 +1,4 @@
-"""The devices that a run may use, with the operations that the training loop needs, and which one a
-run gets.
+"""The devices that a run may use, with the operations that the training loop needs.
 
 A device of one compiler only is in that compiler's module.
 """
@@ -21,10 +20,11 @@ CountedStep = tuple[list[Batch], int, int]
 
 
 class Accelerator:
-    """``process_group_backend`` is what collectives of this device's tensors use."""
+    """A device with its operations."""
 
     device: torch.device
     name: str
+    #: The backend of collectives over the device's tensors.
     process_group_backend: str
     averages_gradients = False  # DistributedDataParallel does it
 
@@ -32,7 +32,7 @@ class Accelerator:
         return HostClock()
 
     def peak_memory_bytes(self) -> int | None:
-        """None if the device does not tell."""
+        """The most memory that tensors have taken; None if the device does not tell."""
         return None
 
     def to_device(self, batch: Batch) -> Batch:
@@ -43,7 +43,10 @@ class Accelerator:
         return steps
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """If it ``averages_gradients``: over all processes, after the backward pass."""
+        """Averages gradients over all processes after the backward pass.
+
+        It is called where the device ``averages_gradients``.
+        """
 
     def end_step(self) -> None:
         """Called after the optimizer's step: a device that records operations in graphs runs the

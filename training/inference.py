@@ -42,7 +42,7 @@ class BadRequest(ValueError):
 
 
 class Frame(NamedTuple):
-    """How many tokens a tokenizer puts before each text, and those that it puts behind it."""
+    """The tokens that a tokenizer puts around each text: how many before, and which ones behind."""
 
     before: int
     behind: list[int]
@@ -98,10 +98,10 @@ def frame_of(tokenizer: PreTrainedTokenizerBase) -> Frame:
 def begun_texts(
     tokenizer: PreTrainedTokenizerBase, texts: list[str], frame: Frame
 ) -> list[list[int]]:
-    """The tokens of each text as a causal language model reads it before it goes on: those that
-    the tokenizer gives, without the ones behind the text.
+    """The tokens of each text as a causal language model reads it before it goes on.
 
-    A text that itself begins with the tokenizer's first tokens has them once.
+    They are the tokenizer's, without the tokens behind the text. A text that itself begins with
+    the tokenizer's first tokens has them once.
     """
     begun = []
     for tokens in tokenizer(texts, verbose=False)["input_ids"]:
@@ -189,13 +189,13 @@ def predict(texts: list[str], model: Served) -> list[Answer]:
 
 
 def predict_tokens(begun: list[list[int]], model: Served) -> list[Answer]:
-    """As ``predict``, for texts that are tokens."""
+    """Predicts as ``predict`` does, for texts that are tokens."""
     cut = {"input_ids": [tokens[: model.longest] for tokens in begun]}
     return _predict(model.tokenizer.pad(cut, return_tensors="pt").to(model.device), model)
 
 
 def _predict(batch: Any, model: Served) -> list[Answer]:
-    """``batch`` has ids and mask, each [B, L]."""
+    """The predictions for a batch, which has ids and mask, each [B, L]."""
     ids = batch["input_ids"]
     mask = batch["attention_mask"]
     with torch.inference_mode():

@@ -1,5 +1,7 @@
-"""Checks a suite's model, and makes its tokens or copies its model from the Hub once, for all of
-its runs: the job's output is the folder to read.
+"""The job that prepares a suite once, for all of its runs.
+
+It checks the model, and makes the tokens or copies the model from the Hub. The job's output is the
+folder to read.
 """
 
 import os

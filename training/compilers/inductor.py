@@ -20,7 +20,10 @@ from training.process.process_group import Topology
 
 
 def is_recompilation(compile_id: str) -> bool:
-    """``3/0`` is the first compilation of frame 3, ``3/1`` its next one because a guard failed."""
+    """Whether a frame is compiled once more.
+
+    ``3/0`` is the first compilation of frame 3, ``3/1`` its next one because a guard failed.
+    """
     return compile_id.partition("_")[0].rpartition("/")[2] != "0"
 
 

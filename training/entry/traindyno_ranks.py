@@ -57,7 +57,7 @@ def main(answers: int) -> None:
 
 
 def _why_not_forked() -> str:
-    """Empty if a fork of this process can use the devices."""
+    """The reason why runs can't be forked; empty if a fork of this process can use the devices."""
     import torch  # noqa: PLC0415
 
     opened = [os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()]

@@ -1,3 +1,1 @@
-"""A process of a job: what it is told, where it stands, and the group that it forms with the
-others.
-"""
+"""A process of a job, in the group that it forms with the others."""

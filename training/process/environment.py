@@ -1,6 +1,4 @@
-"""The environment line of a step log: what the run had of processors, accelerators, network and
-packages.
-"""
+"""The environment line of a step log, with the hardware and the packages of the run."""
 
 import os
 import platform

@@ -17,18 +17,20 @@ TOKENIZER_FILE = "tokenizer_config.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPaths:
-    """``data_root`` is a folder, an S3 prefix to stream from, or None for a dataset on the Hub.
+    """Where a job's data and models are.
 
-    The paths of model and tokenizer are None if the workload names none. ``adapter`` is the folder
-    of the adapter that training goes on from; ``model_path`` is then its base. ``chat_template`` is
-    the file with one, if the workload names a file.
+    The paths of model and tokenizer are None if the workload names none.
     """
 
+    #: A folder, an S3 prefix to stream from, or None for a dataset on the Hub.
     data_root: Path | str | None
+    #: The model, or the base of an adapter that training goes on from.
     model_path: str | None
     tokenizer_path: str | None
     save_folder: Path
+    #: The folder of the adapter that training goes on from.
     adapter: Path | None = None
+    #: The file of the chat template, if the workload names a file.
     chat_template: Path | None = None
 
 

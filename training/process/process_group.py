@@ -1,6 +1,4 @@
-"""The job's process group: its start, time limits that end a run whose peer has failed, and its
-end.
-"""
+"""The job's process group, whose time limits end a run if a peer has failed."""
 
 import json
 import os
@@ -15,7 +13,7 @@ from torch import distributed
 
 from training.errors import WorkloadError
 
-# torchrun's come first, then those of the MPI runners of SageMaker's older containers.
+# torchrun's variables come first, then the MPI runners' of SageMaker's older containers.
 RANK = ("RANK", "OMPI_COMM_WORLD_RANK")
 WORLD_SIZE = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 LOCAL_RANK = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")

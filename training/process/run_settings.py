@@ -26,7 +26,7 @@ class RunSettings(RunRecord):
 
 
 def read_preparation(environment: Mapping[str, str]) -> PreparationRecord | None:
-    """None if the job is a run."""
+    """Reads what the job has to prepare; None if the job is a run."""
     document = json.loads(environment[HYPERPARAMETERS_VARIABLE])
     return read_record(document, PreparationRecord) if "preparation" in document else None
 
@@ -39,9 +39,9 @@ def read_run_settings(environment: Mapping[str, str]) -> RunSettings:
 
 
 def with_accumulation(run: RunSettings, topology: Topology) -> RunSettings:
-    """With the accumulation steps that its global batch size needs.
+    """The run with the accumulation steps that its global batch size needs.
 
-    Raises WorkloadError if they can't keep it.
+    Raises WorkloadError if no number of steps gives this batch size.
     """
     settings = run.settings
     processes = topology.world_size

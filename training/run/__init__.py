@@ -1,3 +1,1 @@
-"""A training run from its first step to what it saves: the loop, its evaluation, and how it
-ends.
-"""
+"""A training run from its first step to the model that it saves."""

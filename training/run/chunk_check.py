@@ -10,7 +10,7 @@ from training.models.objective import NO_CHUNKS
 from training.strategies import Setup, TrainingStrategy
 
 TOKENS = 32
-# Of the largest logit: what rounding alone may change.
+# The part of the largest logit that rounding alone may change.
 SAME_IN_FP32 = 1e-5
 SAME_IN_16_BITS = 5e-3
 

@@ -1,6 +1,4 @@
-"""Handles a failure of the run: the process logs the cause, its own or another process's, and
-exits.
-"""
+"""Handles a failure of the run, whose cause the process logs before it exits."""
 
 import json
 import os
@@ -31,7 +29,8 @@ PEER_SIGNS = (
     "connection was likely closed",
     "remote process exited",
 )
-# Of a call with values that it can't take; those of devices and peers have classes of their own.
+# The errors of a call with values that it can't take; errors of devices and peers have classes of
+# their own.
 OF_VALUES = (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError)
 TORCH = "/torch/"
 MODELS = "/transformers/models/"
@@ -76,15 +75,20 @@ class CrashHandler:
                 message = f"another process was killed, or crashed in native code: {error}"
                 lost = PeerFailed(Outcome.KILLED, message)
                 error = self._failure_of_a_peer() or self._killed_peer() or lost
-            elif (earlier := find_failure()) is not None:
-                error = PeerFailed(
-                    *earlier
-                )  # such as a folder that was removed with the process that made it
             else:
-                error = named_of_model(error)
-                outcome = failure.classify(error, Outcome.INTERNAL_ERROR)
-                publish_failure(outcome, failure.describe(error, self._topology.rank))
+                error = self._cause_of(error)
             self._end(error)
+
+    def _cause_of(self, error: BaseException) -> BaseException:
+        """The failure of a peer, if it was first; otherwise the error, which is published."""
+        earlier = find_failure()
+        if earlier is not None:
+            # The error may follow from it: a folder is removed with the process that made it.
+            return PeerFailed(*earlier)
+        named = named_of_model(error)
+        outcome = failure.classify(named, Outcome.INTERNAL_ERROR)
+        publish_failure(outcome, failure.describe(named, self._topology.rank))
+        return named
 
     def _end_on_sigterm(self, receiving: int) -> None:
         while signal.SIGTERM not in os.read(receiving, 1):
@@ -128,11 +132,11 @@ def named_of_model(error: BaseException) -> BaseException:
     its configuration do not fit together. Any other error is as it was.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame.filename for frame in frames if TORCH not in frame.filename]
-    if type(error) not in OF_VALUES or not own or MODELS not in own[-1]:
+    files = [frame.filename for frame in frames if TORCH not in frame.filename]
+    if type(error) not in OF_VALUES or not files or MODELS not in files[-1]:
         return error
     return WorkloadError(
-        f"transformers' code of the model, {Path(own[-1]).name}, failed: {type(error).__name__}: "
+        f"transformers' code of the model, {Path(files[-1]).name}, failed: {type(error).__name__}: "
         f"{error}; expected values of the model's configuration that fit together"
     )
 

@@ -1,6 +1,4 @@
-"""Evaluates the model on sequences that it was not trained on: its loss, accuracy and perplexity,
-and when.
-"""
+"""Evaluates the model on sequences that it was not trained on, by a schedule."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -94,7 +92,10 @@ class EvaluationSchedule:
             self._evaluate_now()
 
     def at_end(self, *, are_rounded: bool) -> None:
-        """``are_rounded``: the weights have other values than after the last step."""
+        """Evaluates the model once more, unless its last evaluation is still true.
+
+        It is not if the weights ``are_rounded``, that is, if they have changed since the last step.
+        """
         is_known = self._evaluated_at == self._steps and not are_rounded
         if self._measurement.evaluates and not is_known:
             self._evaluate_now()

@@ -36,13 +36,19 @@ def save_model(
     generation_config: Path | None = None,
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
-    """``model`` is a new one on the meta device: the trained one may be sharded, wrapped or
-    rewritten by its strategy.
+    """Writes a model's folder. Tied weights are written once.
 
-    ``tensors`` are written one by one, in the model's types, and none is kept. A file holds
-    ``shard_bytes`` or one tensor; tied weights are written once. ``generation_config`` is a file
-    that is kept as it is. Raises ValueError if a tensor of the model is missing, or has another
-    shape.
+    Args:
+        tensors: The values, which are written one by one, in the model's types; none is kept.
+        model: A new model on the meta device, because the trained one may be sharded, wrapped or
+            rewritten by its strategy.
+        tokenizer: The tokenizer to save with it, if there is one.
+        folder: The folder, which is made if it is missing.
+        generation_config: A file that is kept as it is.
+        shard_bytes: The most that a file holds, if it has more than one tensor.
+
+    Raises:
+        ValueError: A tensor of the model is missing, or has another shape.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model.tie_weights()

@@ -1,4 +1,4 @@
-"""What a run with an adapter saves, and by what it knows the base that the adapter belongs to.
+"""Saves the model of a run with an adapter, which belongs to one base.
 
 Tensors have any shape [...].
 """
@@ -32,12 +32,12 @@ DEQUANTISED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptedForm:
-    """``config`` is peft's; ``base`` the digest of the base's files, which has the name
-    ``base_name``.
-    """
+    """The form in which a run's adapter is saved."""
 
+    #: peft's configuration.
     config: Any
     base_name: str | None
+    #: The digest of the base's files; None for a base without files.
     base: str | None
     is_merged: bool
     is_of_4_bits: bool = False
@@ -49,7 +49,10 @@ class AdaptedForm:
 
 
 def adapted_form(run: RunSettings, blueprint: Blueprint, job: JobPaths) -> AdaptedForm | None:
-    """None without an adapter. Raises WorkloadError if the adapter is of another base."""
+    """The form of the run's adapter; None without one.
+
+    Raises WorkloadError if the adapter belongs to another base.
+    """
     if run.settings.adapter is None:
         return None
     config = blueprint.adapter
@@ -97,9 +100,9 @@ def save_adapted(
 
 
 def _base_digest(run: RunSettings, job: JobPaths) -> str | None:
-    """Of the files that the run's adapter is trained beside; None for a base without files.
+    """The digest of the files of the base; None for a base without files.
 
-    The first process alone reads them. Raises WorkloadError if the adapter is of another base.
+    The first process alone reads them. Raises WorkloadError if the adapter belongs to another base.
     """
     if run.settings.adapter is None or job.model_path is None:
         return None

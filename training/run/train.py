@@ -58,11 +58,10 @@ class Stopping:
         self._looks = 0
 
     def observe(self, steps: Iterable[LoggedStep]) -> None:
-        """Counts the time between two steps, such as that of a checkpoint, to the later step."""
+        """Counts the time between two steps, in which a checkpoint may be, to the later step."""
         for step in steps:
-            if step.loss is not None and not math.isfinite(
-                step.loss
-            ):  # the speed would be that of meaningless numbers
+            # the speed would be a speed of meaningless numbers
+            if step.loss is not None and not math.isfinite(step.loss):
                 raise LossDiverged(f"the loss of step {step.step} is {step.loss}")
         if self._half_width is None and self._least_seconds is None:
             return
@@ -204,7 +203,7 @@ def _seed(seed: int, step: int, data_rank: int) -> None:
 def one_step(
     batches: list[Batch], *, setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer
 ) -> Tensor | None:
-    """Returns [], the loss; None on ranks that hold none."""
+    """Does one step of the training. Returns [], the loss; None on ranks that hold none."""
     accelerator = setup.accelerator
     max_norm = setup.settings.gradient_clip_norm
 

@@ -1,3 +1,1 @@
-"""What makes a trained model servable: the request handler, and samples with the expected
-answers.
-"""
+"""What makes a trained model servable."""

@@ -1,6 +1,4 @@
-"""Makes the folder of a saved model servable: the inference handler and samples with the expected
-answers.
-"""
+"""Makes the folder of a saved model servable, by an inference handler with samples of answers."""
 
 import json
 import os
@@ -32,7 +30,7 @@ MOST_TOKENS = 64
 
 
 def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
-    """``folder`` holds a saved model.
+    """Adds what an endpoint needs to the folder of a saved model.
 
     Without a tokenizer no text can be served, and nothing is written.
     """
@@ -49,9 +47,8 @@ def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
     if sequences is not None:
         text = json.dumps(samples_document(_samples(folder, task, dataset.tokenizer, sequences)))
         (folder / SAMPLES_FILE).write_text(text)
-        if directory := os.environ.get(
-            DIRECTORY_VARIABLE
-        ):  # the lab reads them there, without the whole archive
+        directory = os.environ.get(DIRECTORY_VARIABLE)
+        if directory:  # the lab reads them there, without the whole archive
             (Path(directory) / this_process().job_name / SAMPLES_FILE).write_text(text)
 
 
