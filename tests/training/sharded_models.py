@@ -94,7 +94,7 @@ def _place(model: Model, values: dict[str, Any]) -> Placed:
     strategy = build_strategy(set_up(settings, model.task, topology))
     with MemoryTracker() as tracker:
         strategy.place(model.blueprint(**values))
-        peak, kept = tracker.peak_bytes, tracker.current_bytes
+        peak, kept = tracker.peak_bytes, tracker.levels[-1]
         saving = []
         for _ in range(SAVES):
             tracker.reset_peak()

@@ -174,10 +174,6 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     self._count(part.untyped_storage())
 
     @property
-    def current_bytes(self) -> int:
-        return self.levels[-1]
-
-    @property
     def peak_bytes(self) -> int:
         return max(self.levels)
 
