@@ -73,8 +73,9 @@ class MemoryEstimator:
     """
 
     def __init__(self, workload: Workload, *, beside: Path, say: Say) -> None:
+        if workload.task is not Task.SCRIPT:
+            _check_installed()
         self._workload = with_configuration(workload, beside)
-        _check_installed()
         self._code = f"{training_code_digest()} {FORM}"
         self._say = say
         self.until = inf

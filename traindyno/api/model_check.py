@@ -273,9 +273,11 @@ def find_configuration(path: str, revision: str | None, folder: Path | None) -> 
     """The folder that holds the model's configuration on this machine."""
     if folder is not None:
         return str(folder)
-    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (only a Hub id needs it)
-    from huggingface_hub.errors import HFValidationError  # noqa: PLC0415
-
+    try:
+        from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415  (only a Hub id needs it)
+        from huggingface_hub.errors import HFValidationError  # noqa: PLC0415
+    except ImportError:  # transformers brings it
+        return None
     try:
         found = try_to_load_from_cache(path, MODEL_FILE, revision=revision)
     except HFValidationError:  # an S3 URI

@@ -18,6 +18,7 @@ from traindyno.api.memory_estimates import (
     estimate_cells,
     with_configuration,
 )
+from traindyno.api.model_check import find_configuration
 from traindyno.cli.display.plan_table import print_memory
 from traindyno.cli.output import Terminal
 from traindyno.core.planning.plan import plan_suite
@@ -192,6 +193,17 @@ def test_without_the_extra_the_message_names_it(
     found = reason(suite_of_batch(8), tmp_path)
     assert "this environment has no torch" in found
     assert "pip install 'traindyno[train]'" in found
+
+
+def test_a_hub_model_needs_the_extra_and_not_the_hubs_own_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_code, "LIBRARIES", ("no_torch",))
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    document: dict[str, Any] = unprepared_document()
+    suite = parse_suite({**document, "workload": {**document["workload"], "model": "gpt2"}})
+    assert "this environment has no no_torch" in reason(suite, tmp_path)
+    assert find_configuration("gpt2", None, None) is None
 
 
 def test_a_model_that_is_not_on_this_machine_has_no_estimate(tmp_path: Path, python: Path) -> None:

@@ -18,6 +18,7 @@ from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.plans import data_lines, find_histories
 from traindyno.api.suite_loading import Suite, check_startable
 from traindyno.api.suite_text import write_yaml
+from traindyno.api.training_code import missing_libraries
 from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.quantity_text import (
     UNKNOWN,
@@ -223,7 +224,8 @@ def _know(
     if asked.local:
         return work, "this machine's speed is measured, not estimated"
     model = workload.model
-    if workload.task is not Task.SCRIPT and model is not None and model.path is not None:
+    can_build = workload.task is not Task.SCRIPT and not missing_libraries()
+    if can_build and model is not None and model.path is not None:
         folder = find_local(model.path, suite.folder)
         if find_configuration(model.path, model.revision, folder) is None:
             fetch_configuration(model.path, model.revision)
