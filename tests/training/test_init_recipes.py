@@ -26,6 +26,7 @@ from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.slices.estimates import first_suite
+from traindyno.slices.estimates.candidates import FROZEN_BYTES
 from traindyno.slices.estimates.first_suite import NothingFits
 from training.models.flops import measure_size
 from training.models.model_config import model_config
@@ -37,7 +38,7 @@ MODELS: dict[str, dict[str, Any]] = json.loads(
     (FOLDER / "model_configurations.json").read_text(encoding="utf-8")
 )
 #: Words of a recipe's technique, adapter or name that its trainer does and `causal-lm` doesn't.
-TECHNIQUES = ("eval", "dpo", "grpo", "ppo", "rft", "lora")
+TECHNIQUES = ("eval", "dpo", "grpo", "ppo", "rft")
 #: Of a recipe that names none; most fine-tuning recipes have it.
 SEQUENCE_LENGTH = 4096
 PLAN, NO_STEP_FITS, NO_PRICE, NO_CONFIGURATION = (
@@ -74,7 +75,9 @@ def _options(recipe: dict[str, str], folder: Path) -> tuple[str, ...]:
         if "." in each
     ]
     nodes = recipe["Nodes"].replace("-", "1")
+    adapter = ("--adapter=16",) if "lora" in name else ()
     fixed = (
+        *adapter,
         f"--task={task}",
         f"--model={model}",
         f"--sequence-length={length}",
@@ -103,12 +106,15 @@ def _outcome(done: Result) -> str:
 
 
 def _state(estimator: MemoryEstimator, settings: Settings) -> MemoryFinding:
-    """Parameters and gradients in fp32 and the two states of AdamW: what a step needs at least."""
+    """Parameters and gradients in fp32 and the two states of AdamW, or the frozen weights: what a
+    step needs at least.
+    """
     shape, processes = estimator.shape(), world_size(settings)
     assert shape is not None
     assert processes is not None
     parts = processes if settings.strategy is Strategy.FSDP else 1
-    held = 16 * shape.parameters // parts
+    bytes_each = 16.0 if settings.adapter is None else FROZEN_BYTES[settings.base_weights]
+    held = int(bytes_each * shape.parameters) // parts
     return MemoryFinding(
         estimate=MemoryEstimate(
             peak_bytes=held, parameter_bytes=held, gradient_bytes=0, optimizer_bytes=0
@@ -118,7 +124,7 @@ def _state(estimator: MemoryEstimator, settings: Settings) -> MemoryFinding:
 
 #: All of them count the FLOPs of 26 models.
 DRAWN = RECIPES if NIGHTLY else RECIPES[::12]
-EXPECTED_OF_DRAWN = {PLAN: 4, NO_STEP_FITS: 1, NO_TASK: 20, NO_CONFIGURATION: 1}
+EXPECTED_OF_DRAWN = {PLAN: 6, NO_STEP_FITS: 1, NO_TASK: 18, NO_CONFIGURATION: 1}
 
 
 @pytest.mark.timeout(1800)
@@ -144,15 +150,48 @@ def test_each_published_recipe_has_a_plan_or_a_reason(
         )
 
     expected = {
-        PLAN: 33,
+        PLAN: 73,
         # 32 and 33 billion parameters in full on one p5, with a state of 16 bytes each
         NO_STEP_FITS: 4,
         NO_PRICE: 1,  # the snapshot of prices lacks p4de
-        NO_TASK: 256,  # LoRA, DPO, GRPO, PPO, RFT, distillation, evaluation
-        NO_CONFIGURATION: 9,  # Nova, which is not published
+        NO_TASK: 204,  # DPO, GRPO, PPO, RFT, distillation, evaluation
+        NO_CONFIGURATION: 21,  # Nova is not published, and some models only LoRA recipes name
     }
     outcomes = Counter(answer(_options(recipe, tmp_path)) for recipe in DRAWN)
     assert outcomes == (expected if NIGHTLY else EXPECTED_OF_DRAWN)
+
+
+@pytest.mark.parametrize(
+    ("instance", "usual", "is_compared"),
+    [
+        ("ml.p5.48xlarge", (None, "fp32"), True),
+        ("ml.g5.12xlarge", (16, "bf16"), False),
+        ("ml.g4dn.2xlarge", (16, "nf4"), False),
+    ],
+)
+def test_conversations_train_all_weights_where_that_fits_and_else_lora(
+    instance: str,
+    usual: tuple[int | None, str],
+    is_compared: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Weights of 4 bits are for what fits in no other way; LoRA stands beside all weights."""
+    monkeypatch.setattr(MemoryEstimator, "find", _state)
+    model = tmp_path / "model.json"
+    model.write_text(json.dumps(MODELS["Llama 3.1 8B"]["config"]))
+    chats = REPO_ROOT / "suites" / "finetune_chat"
+    file = tmp_path / "suite.yaml"
+    paths = (f"--data={chats / 'chats.jsonl'}", f"--chat-template={chats / 'chat.jinja'}")
+    limits = ("--examples=20000", "--max-usd=500", f"--instance={instance}", "--format=json")
+    asked = ["init", str(file), f"--model={model}", *paths, *limits]
+    done = CliRunner().invoke(commands, asked, env={"HOME": str(tmp_path)})
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    cells = [cell["settings"] for cell in json.loads(done.stdout)["cells"]]
+    ranks = [cell["adapter"] and cell["adapter"]["rank"] for cell in cells]
+    assert (ranks[0], cells[0]["base_weights"]) == usual
+    assert set(ranks) == ({None, 16} if is_compared else {16})
+    assert "task causal-lm: the data has messages" in done.stderr
 
 
 def test_the_size_of_a_model_with_linear_attention_is_that_of_all_its_layers() -> None:

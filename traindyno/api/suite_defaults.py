@@ -282,7 +282,7 @@ class CompletedSuite:
         named = workload.get("dataset")
         config = _model_config(workload.get("model"), self._folder)
         if "task" not in workload:
-            self._fill_task(config, OF_DATA if named is not None else ())
+            self._fill_task(named, config, OF_DATA if named is not None else ())
         with_labels = workload.get("task") == Task.SEQUENCE_CLASSIFICATION
         wanted = {"examples", "sequence_length", *(["label_count"] if with_labels else [])}
         path = named.get("path") if isinstance(named, Mapping) else None
@@ -316,12 +316,18 @@ class CompletedSuite:
         ):
             self._give("workload.label_count", len(labels), "the labels of the model's head")
 
-    def _fill_task(self, config: Mapping[str, Any], leaves_open: Iterable[str]) -> None:
-        """The task that the model was saved with."""
+    def _fill_task(
+        self, named: object, config: Mapping[str, Any], leaves_open: Iterable[str]
+    ) -> None:
+        """The task that the model was saved with; else that of conversations."""
         found = tasks_of_heads(config)
         names = architectures(config)
         if len(found) == 1:
             self._give("workload.task", found.pop().value, f"the model is a {names[0]}")
+            return
+        if isinstance(named, Mapping) and (chat := chat_columns(named, self._folder)):
+            reason = f"the data has {' and '.join(chat)}"
+            self._give("workload.task", Task.CAUSAL_LM.value, reason)
             return
         message = f"got nothing, expected {one_of(Task)}"
         if names:
@@ -545,6 +551,25 @@ def _dataset(named: Mapping[str, Any]) -> Dataset | None:
         return None
     is_text = all(isinstance(value, str) for value in values.values() if value is not None)
     return Dataset(**values) if is_text and known >= values.keys() else None
+
+
+def chat_columns(named: Mapping[str, Any], folder: Path) -> tuple[str, ...]:
+    """The columns by which the data on this machine are conversations; none where they are not, or
+    can't be read.
+    """
+    dataset = _dataset(named)
+    if dataset is None or dataset.path is None or missing_libraries() or not has_training_code():
+        return ()
+    from training.data.survey import find_columns  # noqa: PLC0415  (imports pyarrow)
+    from training.errors import WorkloadError  # noqa: PLC0415
+
+    columns = None
+    with local_data(dataset.path, folder) as root:
+        if root is not None and is_small(root):
+            with suppress(WorkloadError):
+                columns = find_columns(dataset, root)
+    is_chat = columns is not None and "text" not in columns.names
+    return (columns.chat or ()) if columns is not None and is_chat else ()
 
 
 @contextmanager

@@ -256,18 +256,18 @@ def usual_candidate(work: EstimatedWork, best: Settings) -> Candidate | None:
 
 
 def choose(found: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:
-    """The best by the goal, one for each kind and number of devices: an estimate can't tell others
-    apart.
+    """The best by the goal, one for each kind and number of devices, and for each adapter: an
+    estimate can't tell others apart.
     """
 
     def figure(each: Candidate) -> float:
         estimate = each.seconds if is_time else each.usd
         return inf if estimate is None else estimate.mean
 
-    kept: dict[tuple[str | None, int | None], Candidate] = {}
+    kept: dict[tuple[str | None, int | None, Adapter | None], Candidate] = {}
     listed = list(found)
     for each in sorted([each for each in listed if figure(each) < inf] or listed, key=figure):
         instance_type = find_instance_type(each.settings.instance)
         device = instance_type.accelerator if instance_type else None
-        kept.setdefault((device, world_size(each.settings)), each)
+        kept.setdefault((device, world_size(each.settings), each.settings.adapter), each)
     return list(kept.values())[:most]

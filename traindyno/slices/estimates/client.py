@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from traindyno.api.local_paths import find_local, path_problem
-from traindyno.api.suite_defaults import suite_name_of
+from traindyno.api.suite_defaults import chat_columns, suite_name_of
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
@@ -22,9 +23,9 @@ from traindyno.core.costs.quantity_text import UNKNOWN, counted, number_text, us
 from traindyno.core.documents.problems import Unexpected, close_to, refusal, shown
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
-from traindyno.core.run.settings import Adapter
 from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.slices.estimates.first_suite import (
+    USUAL_ADAPTER,
     Asked,
     Proposal,
     estimate_texts,
@@ -37,7 +38,6 @@ from traindyno.travelling_files import listed
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
 MOST_HOURS = 4
-ADAPTER_RATE = 2e-4  # the usual one of LoRA
 NUMBERS = {"examples": int, "max_usd": float}
 TASKS = [each.value for each in Task if each is not Task.SCRIPT]
 
@@ -80,6 +80,9 @@ def init(
     ] = None,
     text_column: Annotated[str | None, typer.Option(help="The data's column with texts.")] = None,
     label_column: Annotated[str | None, typer.Option(help="The data's column with labels.")] = None,
+    chat_template: Annotated[
+        str | None, typer.Option(help="A file with the template of conversations.")
+    ] = None,
     examples: Annotated[
         int | None, typer.Option(help="Samples of the whole training.", min=1)
     ] = None,
@@ -132,6 +135,10 @@ def init(
     for name in ("model", "data", "script"):
         if given[name] is not None:
             _existing(name, given[name])
+    is_open = script is None and task is None and data is not None
+    if is_open and (chat := chat_columns({"path": data}, Path())):
+        given["task"] = Task.CAUSAL_LM
+        tell(f"task {Task.CAUSAL_LM.value}: the data has {' and '.join(chat)}")
     wanted = ("task", "model", "data") if script is None else ("examples",)
     given |= _ask_for(
         [
@@ -148,7 +155,12 @@ def init(
                 "train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)
             }
     data = given["data"] and written(given["data"], file.parent)
-    columns = {"text_column": text_column, "label_column": label_column}
+    template = chat_template and written(chat_template, file.parent)
+    columns = {
+        "text_column": text_column,
+        "label_column": label_column,
+        "chat_template": template,
+    }
     columns = {name: value for name, value in columns.items() if value is not None}
     fields = {"dataset": {"path": data, **columns} if columns else data}
     fields |= {"examples": given["examples"], "sequence_length": sequence_length}
@@ -170,7 +182,7 @@ def init(
         instances=tuple(instance or ()),
         max_instances=max_instances,
         local=choice.local,
-        adapter=None if adapter is None else Adapter(rank=adapter, learning_rate=ADAPTER_RATE),
+        adapter=None if adapter is None else replace(USUAL_ADAPTER, rank=adapter),
     )
     proposal = propose(asked, prices=prices, quotas=quotas, lab=lab, say=tell)
     write_new(file, suite_text(proposal), "FILE")

@@ -39,7 +39,7 @@ from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.quotas import instance_quota
 from traindyno.core.run.settings import Adapter, Settings
-from traindyno.core.suite.choices import BaseWeights, Compiler, Purchase, Task
+from traindyno.core.suite.choices import BaseWeights, Compiler, DatasetFormat, Purchase, Task
 from traindyno.core.suite.suite import Suite as CoreSuite
 from traindyno.slices.estimates.candidates import (
     NO_BASIS,
@@ -67,6 +67,8 @@ VARIED = (
     "compiler",
 )
 LOCAL_BATCHES = (8, 32)
+#: With the usual learning rate of LoRA
+USUAL_ADAPTER = Adapter(rank=16, learning_rate=2e-4)
 SCRIPT_NOTE = (
     "# To compare arguments of the program, add a list of values: matrix: {hyperparameters.NAME: "
     "[1, 2]}."
@@ -81,6 +83,7 @@ ESTIMATES_NOTE = (
 )
 
 
+NO_ADAPTER = "none"
 START_SECONDS = 300.0  # of a job, as assumed in docs/performance.md
 TOO_DEAR = "one job may cost more than --max-usd"
 NO_PRICE = "no known price"
@@ -106,7 +109,8 @@ class Asked:
     ``instances``: only these types.
 
     ``max_instances``: of one cell; types whose instances have a fast network are tried with 1, 2, 4
-    … of them. ``adapter``: what every cell trains.
+    … of them. ``adapter``: what every cell trains; without one, conversations are trained on with
+    all weights and with LoRA.
     """
 
     sections: Mapping[str, Any]
@@ -187,6 +191,8 @@ def propose(
         found, paid, kept = _choose_cells(asked, suite, types, work, inputs, why_unknown)
     if not kept:
         raise NothingFits(_why_nothing(work, types, inputs))
+    if asked.adapter is None and all(each.settings.adapter for each in kept):
+        say(f"training all weights fits into none of the types: each cell trains {USUAL_ADAPTER}")
     document = _document([each.settings for each in kept])
     loaded = _load(asked, document)
     histories: Histories = {}
@@ -254,8 +260,11 @@ def _choose_cells(
     if asked.local:
         first = suite.cells[0].settings
         batches = LOCAL_BATCHES[:1] if is_script else LOCAL_BATCHES
+        adapters = (None, USUAL_ADAPTER) if _offers_both(asked, suite) else (asked.adapter,)
         settings = [
-            replace(first, batch_size_per_device=batch, adapter=asked.adapter) for batch in batches
+            replace(first, batch_size_per_device=batch, adapter=adapter)
+            for adapter in adapters
+            for batch in batches
         ]
         return [], [], [estimate_candidate(work, each) for each in settings]
     priced = [name for name in types if name in inputs.prices]
@@ -270,7 +279,13 @@ def _choose_cells(
         paid = _within_cap(found, suite, inputs)
         return found, paid, [*paid]
     counts = [2**power for power in range(asked.max_instances.bit_length())]
+    works = [work]
     found = find_candidates(work, priced, counts)
+    has_weights = suite.workload.model is not None and suite.workload.model.path is not None
+    is_last_resort = asked.adapter is None and has_weights and not found
+    if is_last_resort or _offers_both(asked, suite):
+        works.append(replace(work, adapter=USUAL_ADAPTER))
+        found += find_candidates(works[-1], priced, counts)
     paid = _within_cap(found, suite, inputs)
     best = choose(paid, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
     # No estimate tells a compiled cell from the eager one.
@@ -282,7 +297,10 @@ def _choose_cells(
     return (
         found,
         paid,
-        [*_with_usual(work, best), *(estimate_candidate(work, each) for each in compiled)],
+        [
+            *_with_usual(works, paid, best, is_time=suite.goal.is_time),
+            *(estimate_candidate(work, each) for each in compiled),
+        ],
     )
 
 
@@ -339,11 +357,38 @@ def is_proposed(name: str) -> bool:
     )
 
 
-def _with_usual(work: EstimatedWork, best: Sequence[Candidate]) -> list[Candidate]:
-    """What people would train with on the best one's instance comes first."""
-    usual = usual_candidate(work, best[0].settings) if best else None
-    first = [] if usual is None else [usual]
-    return [*first, *(each for each in best if usual is None or each.settings != usual.settings)]
+def _offers_both(asked: Asked, suite: CoreSuite) -> bool:
+    """Whether cells with all weights and with LoRA are to be compared."""
+    dataset = suite.workload.dataset
+    is_chat = dataset is not None and dataset.format is DatasetFormat.CHAT
+    return asked.adapter is None and is_chat
+
+
+def _with_usual(
+    works: Sequence[EstimatedWork],
+    paid: Sequence[Candidate],
+    best: Sequence[Candidate],
+    *,
+    is_time: bool,
+) -> list[Candidate]:
+    """What people would train with comes first: of the first of ``works`` that fits on one
+    instance, on the instance that is best for it.
+    """
+    first = list[Candidate]()
+    for work in works:
+        own = [
+            each
+            for each in paid
+            if each.settings.adapter == work.adapter
+            and (work is works[-1] or each.settings.instance_count == 1)
+        ]
+        of_best = choose(own, is_time=is_time, most=1)
+        usual = usual_candidate(work, of_best[0].settings) if of_best else None
+        if usual is not None:
+            first = [usual]
+            break
+    usual_settings = [each.settings for each in first]
+    return [*first, *(each for each in best if each.settings not in usual_settings)]
 
 
 def _one_of_each_device(names: Sequence[str], work: EstimatedWork) -> list[Candidate]:
@@ -399,6 +444,8 @@ def _document(cells: Sequence[Settings]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Adapter):
         return {"rank": value.rank, "learning_rate": value.learning_rate}
+    if value is None:
+        return NO_ADAPTER
     return str(value) if isinstance(value, str) else value
 
 
