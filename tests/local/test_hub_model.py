@@ -2,6 +2,7 @@
 the lab's bucket.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from tests.training.hub_repositories import write_dataset, write_model
 from tests.training.hub_server import COMMIT, hub_server
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
+TEMPLATE = (
+    "{% for turn in messages %}{% if turn.role == 'assistant' %}{% generation %}{{ turn.content }}"
+    "{% endgeneration %}{% else %}{{ turn.content }} {% endif %}{% endfor %}"
+)
 
 
 def suite(environment: dict[str, str]) -> dict[str, Any]:
@@ -69,3 +74,24 @@ def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(
     assert [channels(run) for run in runs] == [places] * 2
     receipt = lab.receipt("hub-model-1")["receipt"]
     assert {"data preparation", "model staging"} < {line["label"] for line in receipt["lines"]}
+
+
+def test_conversations_of_the_hub_train_an_adapter_beside_a_model_of_the_hub(
+    lab: LocalLab, tmp_path: Path
+) -> None:
+    write_model(tmp_path / "hub" / "me" / "chat")
+    (tmp_path / "hub" / "me" / "chat" / "chat_template.jinja").write_text(TEMPLATE)
+    (tmp_path / "hub" / "me" / "chats").mkdir()
+    turns = [{"role": "user", "content": "2 3"}, {"role": "assistant", "content": "4 5"}]
+    rows = json.dumps({"messages": turns}) + "\n"
+    (tmp_path / "hub" / "me" / "chats" / "train.jsonl").write_text(rows * 200)
+    with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
+        document = suite(hub.environment)
+        document["workload"]["model"]["path"] = "me/chat"
+        document["workload"]["dataset"]["path"] = "me/chats"
+        document["training"]["adapter"] = {"rank": 2}
+        report = lab.run_suite("hub-chats", document).json()
+    (result,) = report["results"]
+    assert result["outcome"] == "completed"
+    (row,) = report["verdict"]["rows"]
+    assert row["time"], row

@@ -79,6 +79,15 @@ def test_every_run_of_a_packs_suites_is_played_to_a_simulated_verdict(
     )  # an original's billed seconds are those of a job
 
 
+def test_the_suite_of_8_billion_parameters_is_rehearsed(simulated: LocalLab) -> None:
+    suite = REPO_ROOT / "suites" / "finetune_8b.yaml"
+    report = simulated.succeed("run", str(suite), "--local", "--format", "json").json()
+    assert report["verdict"]["is_simulated"] is True
+    assert {result["outcome"] for result in report["results"]} == {"completed"}
+    measured = {result["run"]["cell"]["cell_id"] for result in report["results"]}
+    assert measured == {cell["cell_id"] for cell in report["cells"]}
+
+
 SECONDS, STEPS = {"best": 0.1, "near": 0.102, "far": 0.4}, 20
 RACE = f"""
 import sys, time
