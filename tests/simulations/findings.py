@@ -156,8 +156,9 @@ def numbers_of(verdict: Verdict) -> dict[str, Any]:
         rows = [row for row in rows if row["cell_id"] in named[:MOST_ROWS]]
     found = {name: document[name] for name in VERDICT}
     found["rivals"] = {rival["cell_id"]: rival for rival in document["rivals"][:MOST_ROWS]}
-    found["expected"] = document["expected"] and _row(document["expected"])
-    found["rows"] = {row["cell_id"]: _row(row) for row in rows}
+    by_cell = {row["cell_id"]: _row(row) for row in rows}
+    found["expected"] = by_cell.pop(verdict.recommended, None)
+    found["rows"] = by_cell
     return dict(_rounded(found))
 
 

@@ -56,6 +56,6 @@ def test_with_one_seed_nothing_is_claimed_about_other_seeds(cells: int, cv: floa
         assert verdict.finding is Finding.ONE_SEED
         assert {rival.relation for rival in verdict.rivals} == {Relation.UNKNOWN}
         assert verdict.against_baseline is None or not verdict.against_baseline.is_detected
-        quality = known(verdict.expected).part(CellQuality)
+        quality = known(verdict.best).part(CellQuality)
         estimates = [quality.seconds, quality.usd, quality.loss, quality.accuracy]
         assert [each.interval for each in estimates if each] == [None] * 4

@@ -41,7 +41,7 @@ def measure(
     runs, ratios, widths, within = list[bool](), list[bool](), list[float](), True
     for number in range(suites):
         verdict = race(surface, seed + number, conditions).verdict
-        row, source = verdict.expected, Random(f"later {seed} {number}")
+        row, source = verdict.best, Random(f"later {seed} {number}")
         if row is None or row.seconds is None or row.prediction is None:
             continue
         mean, run = row.seconds.interval, row.prediction.seconds

@@ -113,7 +113,6 @@ def make_verdict(**changes: Any) -> Verdict:
         "significance": 0.05,
         "finding": Finding.RECOMMENDED,
         "recommended": BEST,
-        "expected": next((row for row in rows if row.cell_id == BEST), None),
         "rivals": (make_rival(),),
         "to_decide": ToDecide(),
         "against_baseline": None,

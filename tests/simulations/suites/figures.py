@@ -127,14 +127,14 @@ def _is_covered(played: Played) -> bool | None:
     found = played.verdict.estimate(played.verdict.metric)
     if found is None or found.interval is None or played.best is None:
         return None
-    row = played.verdict.expected
+    row = played.verdict.best
     is_for_its_hosts = row is not None and row.hosts.draws == 1 and played.on_its_hosts is not None
     truth = played.on_its_hosts if is_for_its_hosts else played.truth[played.best]
     return _holds(found.interval, truth or 0.0)
 
 
 def _is_predicted(played: Played) -> bool | None:
-    row: CellRow | None = played.verdict.expected
+    row: CellRow | None = played.verdict.best
     if (
         row is None
         or row.prediction is None

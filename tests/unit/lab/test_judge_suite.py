@@ -122,8 +122,8 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names(
     verdict = judge_suite(
         EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
     )
-    assert verdict.expected is not None
-    assert verdict.expected.hosts.spread == prior
+    assert verdict.best is not None
+    assert verdict.best.hosts.spread == prior
     snapshot(prior.source)
 
 

@@ -49,7 +49,7 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     """Conditions, each with its caution."""
     rows = verdict.rows
     parities = verdict.likeness.parities
-    spread = (verdict.expected.hosts if verdict.expected else CellHosts()).spread
+    spread = (verdict.best.hosts if verdict.best else CellHosts()).spread
     is_compared = verdict.recommended is not None and verdict.finding in COMPARED
     compared = (
         {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()

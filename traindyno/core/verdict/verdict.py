@@ -111,14 +111,13 @@ class Verdict:
     significance: float
     finding: Finding
     recommended: str | None
-    #: Figures of the recommended cell, corrected for its selection; ``rows`` has them as measured.
-    expected: CellRow | None
     #: All other cells that qualify, the nearest first, each compared with the recommended one.
     rivals: tuple[Rival, ...]
     to_decide: ToDecide
     against_baseline: AgainstBaseline | None
     #: Cell id → why a cell that was measured can't be recommended.
     refused: Mapping[str, str]
+    #: Of all cells; the figures of the recommended one are corrected for its selection.
     rows: tuple[CellRow, ...]
     sensitivity: Sensitivity
     likeness: Likeness
@@ -141,26 +140,27 @@ class Verdict:
 
     @property
     def ranked_rows(self) -> tuple[CellRow, ...]:
-        """The recommended cell first, with its corrected figures, then the others by the goal's
-        metric.
-        """
+        """The recommended cell first, then the others by the goal's metric."""
 
         def place(row: CellRow) -> float:
             found = estimate_of(row, self.metric)
             return found.mean if found else float("inf")
 
-        rows = [self.row(row.cell_id) for row in self.rows]
-        return tuple(sorted(rows, key=lambda row: (row.cell_id != self.recommended, place(row))))
+        return tuple(
+            sorted(self.rows, key=lambda row: (row.cell_id != self.recommended, place(row)))
+        )
 
     def row(self, cell_id: str) -> CellRow:
-        """As every table and chart shows it: the recommended cell with its corrected figures."""
-        if self.expected and cell_id == self.recommended:
-            return self.expected
         return next(row for row in self.rows if row.cell_id == cell_id)
+
+    @property
+    def best(self) -> CellRow | None:
+        """The row of the recommended cell."""
+        return self.row(self.recommended) if self.recommended else None
 
     def estimate(self, metric: Metric) -> Estimate | None:
         """The metric of the recommended cell, corrected for its selection."""
-        return estimate_of(self.expected, metric) if self.expected else None
+        return estimate_of(self.best, metric) if self.best else None
 
 
 def judge(
@@ -191,7 +191,6 @@ def judge_evidence(
     rows = evidence.rows
     metric = evidence.metric
     model = evidence.model
-    by_key = {runs.key: runs for runs in evidence.cells}
     baseline = evidence.baseline.cell_id if evidence.baseline else None
     if any(
         row.cell_id == baseline and row.outcomes and not (row.trials or row.outpaced)
@@ -207,25 +206,15 @@ def judge_evidence(
         tolerance=suite.tolerance,
         significance=significance,
     )
-    expected = None
+    best = None
     beaten = list[CellRow]()
     if found:
-        correction = correct_for_selection(found.comparisons, significance)
-        expected = build_row(by_key[found.best], model, suite.goal.target, correction)
-        if (
-            suite.limits.chain_jobs
-        ):  # its run did the whole work: nothing is projected from a part of it
-            expected = replace(
-                expected, steadiness=replace(expected.steadiness, measured_seconds=None)
-            )
-        by_id = {row.cell_id: row for row in rows}
+        measured = {row.cell_id: row for row in rows}
         beaten = [
-            by_id[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN
+            measured[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN
         ]
-        # all cells have intervals of the level at which they are compared
-        tail = significance / 2
-        of_look = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
-        rows = tuple(build_row(runs, model, suite.goal.target, of_look) for runs in evidence.cells)
+        rows = _rows_at_level(suite, evidence, found, significance)
+        best = next(row for row in rows if row.cell_id == found.best)
     return Verdict(
         suite_name=suite.name,
         goal=suite.goal,
@@ -235,7 +224,6 @@ def judge_evidence(
         significance=significance,
         finding=_find(rows, found, evidence) if evidence.unlike is None else Finding.UNLIKE_WORK,
         recommended=found.best if found else None,
-        expected=expected,
         rivals=found.rivals if found else (),
         to_decide=replace(
             found.to_decide if found else ToDecide(), is_script=suite.workload.task is Task.SCRIPT
@@ -243,7 +231,7 @@ def judge_evidence(
         against_baseline=_against_baseline(found, evidence, significance),
         refused=evidence.refused,
         rows=rows,
-        sensitivity=find_sensitivity(expected, beaten, metric, examples=suite.workload.examples),
+        sensitivity=find_sensitivity(best, beaten, metric, examples=suite.workload.examples),
         likeness=Likeness(
             unlike=evidence.unlike,
             confounds=_find_confounds(found, evidence, suite),
@@ -258,13 +246,42 @@ def judge_evidence(
     )
 
 
+def _rows_at_level(
+    suite: Suite, evidence: Evidence, found: Recommendation, significance: float
+) -> tuple[CellRow, ...]:
+    """All cells have intervals of the level at which they are compared; those of the best one are
+    corrected for its selection.
+    """
+    tail = significance / 2
+    of_look = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
+    of_best = correct_for_selection(found.comparisons, significance)
+    rows = []
+    for runs in evidence.cells:
+        correction = of_best if runs.key == found.best else of_look
+        row = build_row(runs, evidence.model, suite.goal.target, correction)
+        if suite.limits.chain_jobs and runs.key == found.best:
+            # its run did the whole work: nothing is projected from a part of it
+            row = replace(row, steadiness=replace(row.steadiness, measured_seconds=None))
+        rows.append(row)
+    return tuple(rows)
+
+
 def verdict_document(verdict: Verdict) -> dict[str, Any]:
     return VERDICT.mark(to_document(verdict))
 
 
 def parse_verdict(document: Mapping[str, Any]) -> Verdict:
-    """Raises VersionUnknown."""
-    return from_document(VERDICT.read(document), Verdict)
+    """Raises VersionUnknown.
+
+    An earlier one has the corrected row of the recommended cell apart, as ``expected``.
+    """
+    stored = VERDICT.read(document)
+    corrected = stored.pop("expected", None)
+    if corrected is not None:
+        stored["rows"] = [
+            corrected if row["cell_id"] == corrected["cell_id"] else row for row in stored["rows"]
+        ]
+    return from_document(stored, Verdict)
 
 
 def looks_of(suite: Suite, evidence: Evidence) -> int:

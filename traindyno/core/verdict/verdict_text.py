@@ -211,7 +211,6 @@ def _note(verdict: Verdict, row: CellRow) -> str:
         f" Note: {row.failed} of its {row.attempted} trials failed{diverged}." if row.failed else ""
     )
     is_short = row.steadiness.unsteady_trials and not verdict.goal.target
-    row = verdict.expected or row
     is_short = is_short and row.steadiness.long_run_seconds is None
     ran = row.steadiness.measured_seconds
     work = row.seconds
@@ -238,7 +237,7 @@ def _note(verdict: Verdict, row: CellRow) -> str:
 
 
 def _work(verdict: Verdict) -> str:
-    row = verdict.expected
+    row = verdict.best
     is_whole = verdict.goal.target is None
     if verdict.finding is Finding.UNLIKE_WORK and len(verdict.rows) > 1:
         return (
@@ -322,7 +321,7 @@ def _unseen(verdict: Verdict) -> str:
     """What trials can't show of a work that is many times longer, or what a long run has shown of
     it.
     """
-    best = verdict.expected
+    best = verdict.best
     if best is None or best.seconds is None or verdict.goal.target is not None:
         return ""
     work = best.seconds.mean

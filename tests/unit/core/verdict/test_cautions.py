@@ -64,7 +64,7 @@ def test_one_set_of_hosts_is_a_caution_and_so_are_unknown_ones(
 
 def test_hosts_matter_only_where_cells_are_compared() -> None:
     assert cautions({"draws": 1}, finding=Finding.ONLY_ONE) == []
-    assert cautions({"draws": 1}, recommended=None, expected=None, rivals=()) == []
+    assert cautions({"draws": 1}, recommended=None, rivals=()) == []
 
 
 def rate(variation: float | None) -> Estimate:

@@ -45,7 +45,5 @@ def test_the_front_has_no_cell_that_another_one_beats_in_time_and_money() -> Non
         row("e", 400.0, 4.0),
         row("f", 10.0, None),
     )
-    verdict = make_verdict(
-        rows=rows, recommended=None, expected=None, rivals=(), refused={"a": "its price"}
-    )
+    verdict = make_verdict(rows=rows, recommended=None, rivals=(), refused={"a": "its price"})
     assert [row.cell_id for row, _, _ in find_trade_offs(verdict)] == ["d", "b", "e"]

@@ -115,7 +115,7 @@ def test_a_narrower_spread_from_history_decides(snapshot: Snapshot) -> None:
     snapshot(" ".join(describe_verdict(verdict).cautions))
     # a plan that says nothing of the class leaves the stated prior
     others = {HostClass.MANY_HOSTS: history[HostClass.MANY_HOSTS]}
-    expected = known(judge(SUITE, (DDP, FSDP), results, host_priors=others).expected)
+    expected = known(judge(SUITE, (DDP, FSDP), results, host_priors=others).best)
     assert expected.hosts.spread == STATED_PRIORS[HostClass.ONE_HOST]
 
 

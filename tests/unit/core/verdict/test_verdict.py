@@ -233,6 +233,19 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
     assert 1 - known(verdict.runner_up).comparison.ratio == pytest.approx(0.396, abs=5e-4)
 
 
+def test_an_earlier_verdict_that_has_the_corrected_row_apart_is_read() -> None:
+    suite = suite_of()
+    first, second, _ = suite.cells
+    results = [*trials(suite, first, [1.0, 1.01]), *trials(suite, second, [1.1, 1.12])]
+    verdict = judge(suite, suite.cells, results)
+    document = verdict_document(verdict)
+    (best,) = (row for row in document["rows"] if row["cell_id"] == verdict.recommended)
+    as_measured = {**best, "usd": None}
+    rows = [as_measured if row is best else row for row in document["rows"]]
+    assert parse_verdict({**document, "rows": rows, "expected": best}) == verdict
+    assert parse_verdict({**document, "expected": None}) == verdict
+
+
 @pytest.mark.parametrize("goal", [FASTEST, CHEAPEST])
 def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(goal: Goal) -> None:
     """Each cell's line from its overhead to the figure of the table."""
@@ -245,7 +258,7 @@ def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(go
     (found,) = verdict.sensitivity.crossovers
     figures = [
         estimate_of(row, verdict.metric)
-        for row in (known(verdict.expected), verdict.row(cells[1].cell_id))
+        for row in (known(verdict.best), verdict.row(cells[1].cell_id))
     ]
     first, second = (figure.mean for figure in figures if figure)
     # 170 and 120 s before and beside the work, of which 110 and 60 s are billed at $36

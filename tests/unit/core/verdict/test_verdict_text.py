@@ -346,9 +346,7 @@ def test_a_figure_that_may_be_off_by_more_than_itself_is_a_range(snapshot: Snaps
 
 def no_cell(finding: Finding, *outcomes: dict[str, int]) -> str:
     rows = tuple(make_row(f"c{index}", outcomes=each) for index, each in enumerate(outcomes))
-    return described(
-        recommended=None, expected=None, rivals=(), rows=rows, finding=finding
-    ).headline
+    return described(recommended=None, rivals=(), rows=rows, finding=finding).headline
 
 
 def test_without_a_cell_the_headline_says_how_the_runs_ended(snapshot: Snapshot) -> None:
@@ -360,7 +358,7 @@ def test_without_a_cell_the_headline_says_how_the_runs_ended(snapshot: Snapshot)
     snapshot(no_cell(measured, {}, {}))
     snapshot(no_cell(measured, {"completed": 1}, {"cost_stopped": 1}))
     snapshot(no_cell(measured, {"completed": 1, "timed_out": 1}, {"out_of_memory": 2}))
-    nothing = described(recommended=None, expected=None, rivals=(), finding=measured)
+    nothing = described(recommended=None, rivals=(), finding=measured)
     assert nothing.support == ()
     snapshot(nothing.work)
 
