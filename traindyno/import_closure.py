@@ -31,7 +31,7 @@ def imported_files(programs: Iterable[str], root: Path) -> dict[str, Path]:
         known.add(name)
         module = root.joinpath(*name.split("."))
         sources = (module.with_suffix(".py"), module / "__init__.py")
-        path = next((found for found in sources if found.is_file()), None)
+        path = next((source for source in sources if source.is_file()), None)
         if path is None:
             continue
         files[path.relative_to(root).as_posix()] = path

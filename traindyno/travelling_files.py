@@ -93,9 +93,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Travelling:
-    """``files``: name in the folder → file.
+    """Files that leave this machine, and files that stay.
 
-    ``left_out``: name → reason; a folder's name ends with a slash.
+    ``files`` has them by their names in the folder. ``left_out`` has the reason for each name; a
+    folder's name ends with a slash.
     """
 
     files: Mapping[str, Path]
@@ -187,10 +188,10 @@ class _Walk:
             return Reason.CACHE
         if path.name.startswith("."):
             return Reason.HIDDEN
-        found = (rules.names(path, is_folder=is_folder) for rules in reversed(ignored))
+        answers = (rules.names(path, is_folder=is_folder) for rules in reversed(ignored))
         return (
             Reason.IGNORED
-            if next((answer for answer in found if answer is not None), False)
+            if next((answer for answer in answers if answer is not None), False)
             else None
         )
 
@@ -204,21 +205,24 @@ def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: 
     """
     root = folder.resolve()
     above = tuple(_ignored_around(root)) if is_source else ()
-    found = list(_Walk(root=root, allowed=allowed, is_source=is_source).entries(root, above))
-    own = {path for _, path, reason in found if reason is None and not path.is_symlink()}
+    entries = list(_Walk(root=root, allowed=allowed, is_source=is_source).entries(root, above))
+    own = {path for _, path, reason in entries if reason is None and not path.is_symlink()}
     left_out = {
         name: why
-        for name, path, reason in found
+        for name, path, reason in entries
         if (why := reason or _link_reason(path, own, allowed))
     }
-    files = {name: path for name, path, _ in found if name not in left_out and path.is_file()}
+    files = {name: path for name, path, _ in entries if name not in left_out and path.is_file()}
     return Travelling(
         files=dict(sorted(files.items(), key=lambda item: item[0].split("/"))), left_out=left_out
     )
 
 
 def _link_reason(path: Path, own: Collection[Path], allowed: Collection[Path]) -> Reason | None:
-    """Links to folders are not followed. ``own``: the files that travel and are no links."""
+    """Why a link stays here. Links to folders are not followed.
+
+    ``own`` are the files that travel and are no links.
+    """
     if not path.is_symlink():
         return None
     is_safe = path in allowed or Path(os.path.realpath(path)) in own
@@ -234,14 +238,14 @@ def travelling_data(
     """
     if local.is_file():
         return Travelling(files={local.name: local})
-    found = find_travelling(local, allowed=allowed, is_source=False)
+    travelling = find_travelling(local, allowed=allowed, is_source=False)
     unused = {
         name: Reason.TRAINING
-        for name, path in found.files.items()
+        for name, path in travelling.files.items()
         if is_pretrained and OF_TRAINING.fullmatch(name) and path not in allowed
     }
-    files = {name: path for name, path in found.files.items() if name not in unused}
-    return Travelling(files=files, left_out={**found.left_out, **unused})
+    files = {name: path for name, path in travelling.files.items() if name not in unused}
+    return Travelling(files=files, left_out={**travelling.left_out, **unused})
 
 
 def allowed_paths(paths: Iterable[str | os.PathLike[str]]) -> frozenset[Path]:
@@ -257,7 +261,7 @@ def _ignored_in(folder: Path) -> Iterator[_Ignored]:
 
 
 def _rules_of(line: str) -> Iterator[GitIgnoreSpecPattern]:
-    """None of a line that is no pattern: git skips it too."""
+    """The rule of a line, if the line is a pattern; git skips other lines too."""
     with suppress(GitIgnorePatternError):
         yield GitIgnoreSpecPattern(line)
 

@@ -100,7 +100,11 @@ def step_log_prefix(execution_id: str, run_id: str, job_name: str) -> str:
 
 
 def output_prefix(execution_id: str, run_id: str, *, is_kept: bool = False) -> str:
-    """``is_kept``: where large objects do not expire, for runs that may take several jobs."""
+    """Prefix of the run's outputs.
+
+    ``is_kept`` selects the place where large objects do not expire, for runs that may take several
+    jobs.
+    """
     if is_kept:
         return f"{TRAINED_PREFIX}{execution_id}/{run_id}/"
     return f"{run_prefix(execution_id, run_id)}output/"

@@ -16,7 +16,7 @@ from tests.unit.slices.test_scaling import SUITES, results_of
 from tests.unit.test_ledger import POSTS, digest
 from traindyno.api.suite_loading import load_suite
 from traindyno.core.documents.stored import to_document
-from traindyno.core.planning.plan import loader_notes
+from traindyno.core.planning.cell_notes import loader_notes
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.report.html import render
 from traindyno.slices.claims import lab as claims

@@ -1,5 +1,5 @@
-"""The full run's checkpoints and evaluations: what one costs in the trial, at the schedule that the
-suite gives.
+"""The full run's checkpoints and evaluations: what one costs in the trial, at the schedule of the
+suite.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,10 @@ SECONDS_PER_MINUTE = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescheduled:
-    """The trial with the full run's schedule in place of its own: ``slower`` is the factor of its
-    step time.
+    """The trial with the full run's schedule in place of its own.
 
-    ``once_seconds`` are those that the trial spent on events of the schedule and that are not in
-    its step time.
+    ``slower`` is the factor of its step time. ``once_seconds`` is the time that the trial spent on
+    events of the schedule and that is not in its step time.
     """
 
     slower: float = 1.0
@@ -40,7 +39,9 @@ class _Seen:
 
 
 def reschedule(result: RunResult) -> Rescheduled | None:
-    """None if the full run has checkpoints or evaluations, and the trial shows none: their cost is
+    """The trial at the full run's schedule.
+
+    None if the full run has checkpoints or evaluations, and the trial shows none: their cost is
     unknown.
     """
     measured = result.measured
@@ -87,19 +88,19 @@ def checkpoint_seconds(result: RunResult) -> float | None:
 
 
 def _seen_checkpoints(measured: MeasuredRun) -> _Seen | None:
-    found = _seen_events(measured, CHECKPOINTS)
-    if found is None and measured.checkpoint_seconds is not None:
+    checkpoints = _seen_events(measured, CHECKPOINTS)
+    if checkpoints is None and measured.checkpoint_seconds is not None:
         return _Seen(each=measured.checkpoint_seconds, per_step=0.0, once_seconds=0.0)
-    return found
+    return checkpoints
 
 
 def _seen_evaluations(result: RunResult, measured: MeasuredRun) -> _Seen | None:
-    """One at the end of the trial is in no step."""
-    found = _seen_events(measured, EVALUATIONS)
+    """What the evaluations of the trial took. One at the end of the trial is in no step."""
+    evaluations = _seen_events(measured, EVALUATIONS)
     seconds = sum(result.phases_seconds.get(name, 0.0) for name in EVALUATIONS)
-    if found is None and measured.evaluations and seconds > 0:
+    if evaluations is None and measured.evaluations and seconds > 0:
         return _Seen(each=seconds / len(measured.evaluations), per_step=0.0, once_seconds=seconds)
-    return found
+    return evaluations
 
 
 def _seen_events(measured: MeasuredRun, names: Sequence[str]) -> _Seen | None:

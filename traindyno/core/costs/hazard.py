@@ -1,8 +1,7 @@
-"""How often capacity fails (interruptions and faults of the service, per hour of an instance), and
-attempts of a cell.
+"""How often capacity fails and attempts of a cell succeed.
 
-Faults of capacity are nobody's among the cells: all on one instance type and purchase option share
-the rate.
+Capacity fails by interruptions and faults of the service, counted per hour of an instance. Such a
+fault belongs to no single cell: all cells on one instance type and purchase option share the rate.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,14 +29,20 @@ MOST_SPAN = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessRate:
-    """``attempts`` are the billed training jobs that succeeded or failed by the cell itself."""
+    """Share of a cell's training jobs that succeed.
+
+    ``attempts`` counts the billed training jobs that succeeded or failed by the cell itself.
+    """
 
     successes: int
     attempts: int
 
 
 def measure_success(results: Sequence[RunResult]) -> SuccessRate:
-    """Faults of the service, missing capacity and jobs that a person stopped count for nothing."""
+    """The share of jobs that succeed.
+
+    Faults of the service, missing capacity and jobs that a person stopped are not counted.
+    """
     # the outcome of the run counts for its last attempt: a loss may be found to have diverged after
     # the job ended
     outcomes = [
@@ -48,14 +53,17 @@ def measure_success(results: Sequence[RunResult]) -> SuccessRate:
     ]
     successes = sum(outcome in SUCCESSES for outcome in outcomes)
     return SuccessRate(
-        successes=successes, attempts=successes + sum(each in OWN_FAILURES for each in outcomes)
+        successes=successes,
+        attempts=successes + sum(outcome in OWN_FAILURES for outcome in outcomes),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """``most``: what a type's rate may be as long as its hours don't exclude it; None: as the
-    source's spread says.
+    """Rate that is assumed before jobs were observed.
+
+    ``most`` is what a type's rate may be as long as its hours don't exclude it; if it is None, the
+    spread of the source counts.
     """
 
     per_instance_hour: float
@@ -125,7 +133,8 @@ def observe_hazards(
 ) -> dict[HazardKey, Hazard]:
     """A rate for each instance type and purchase option of the results.
 
-    ``given``: instance type → what the suite expects of spot, which replaces the stated prior.
+    ``given`` has the suite's expectations for spot by instance type, which replace the stated
+    prior.
     """
     counts: dict[HazardKey, int] = {}
     hours: dict[HazardKey, float] = {}
@@ -191,8 +200,14 @@ def seen_resumption(results: Sequence[RunResult]) -> Restart | None:
 def posterior(
     key: HazardKey, *, count: int, hours: float, given: Mapping[str, SpotTerms], instances: int = 1
 ) -> Hazard:
-    """``instances`` of the smallest job: the suite gives a rate of a job, and a prior one of an
-    instance.
+    """Hazard after the observed hours.
+
+    Args:
+        count: Incidents in ``hours``.
+        hours: Observed hours of an instance.
+        given: Terms that the suite gives, by instance type.
+        instances: Instances of the smallest job. The suite gives a rate of a job, and a prior has
+            one of an instance.
     """
     instance, purchase = key
     terms = given.get(instance) if purchase == Purchase.SPOT else None
@@ -223,8 +238,10 @@ def posterior(
 
 
 def _restarts(result: RunResult) -> int:
-    """On demand, a launcher may also start again after an error of the script: the service has to
-    report them.
+    """Number of restarts after interruptions.
+
+    On demand, a launcher may also start again after an error of the script, so the service has to
+    report an interruption.
     """
     attempt = measured_attempt(result)
     if result.measured is None or attempt is None:
@@ -249,10 +266,11 @@ def instance_hours(result: RunResult) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnevenFaults:
-    """``count`` of the ``all_count`` faults of a type hit this cell, which has this share of the
-    hours of the type.
+    """Faults that hit one cell more often than others of its instance type.
 
-    ``p``: the probability of so many or more, if faults are alike on all cells of the type.
+    ``count`` of the ``all_count`` faults of a type hit this cell, which has this share of the hours
+    of the type. ``p`` is the probability of so many or more, if faults are alike on all cells of
+    the type.
     """
 
     count: int
@@ -262,7 +280,7 @@ class UnevenFaults:
 
 
 def find_uneven_faults(cells: Mapping[str, Sequence[RunResult]]) -> dict[str, UnevenFaults]:
-    """By cell id, of the ``cells`` whose faults may be their own.
+    """Uneven faults by cell id, for the ``cells`` whose faults may be their own.
 
     The faults of a type fall on its cells by their instance-hours: the number of one cell is
     binomial (Przyborowski and Wilenski 1940). A single fault hits some cell in any case.
@@ -273,7 +291,9 @@ def find_uneven_faults(cells: Mapping[str, Sequence[RunResult]]) -> dict[str, Un
     for cell_id, results in cells.items():
         for result in results:
             by_type.setdefault(hazard_key(result), {}).setdefault(cell_id, []).append(result)
-    return {cell_id: found for alike in by_type.values() for cell_id, found in _of_one_type(alike)}
+    return {
+        cell_id: faults for alike in by_type.values() for cell_id, faults in _of_one_type(alike)
+    }
 
 
 def _of_one_type(cells: Mapping[str, Sequence[RunResult]]) -> Iterator[tuple[str, UnevenFaults]]:

@@ -81,30 +81,34 @@ class Work:
 
 
 def mean_work(results: Sequence[RunResult], target: QualityTarget | None = None) -> Work | None:
-    """Of the runs that are projected, or reached the target; None without any."""
-    found = [
+    """Mean work of the runs that are projected, or reached the target; None without any."""
+    uninterrupted = [
         (result, times)
         for result in results
         if (times := _uninterrupted(result, target)) is not None and min(times) > 0
     ]
-    if not found:
+    if not uninterrupted:
         return None
-    restarts = [restart_of(result) for result, _ in found]
-    segments = [each for result, _ in found if (each := checkpoint_seconds(result)) is not None]
+    restarts = [restart_of(result) for result, _ in uninterrupted]
+    segments = [
+        checkpoint
+        for result, _ in uninterrupted
+        if (checkpoint := checkpoint_seconds(result)) is not None
+    ]
     return Work(
-        seconds=fmean(times[0] for _, times in found),
-        training_seconds=fmean(times[1] for _, times in found),
-        instance_count=found[0][0].run.cell.settings.instance_count,
+        seconds=fmean(times[0] for _, times in uninterrupted),
+        training_seconds=fmean(times[1] for _, times in uninterrupted),
+        instance_count=uninterrupted[0][0].run.cell.settings.instance_count,
         restart=Restart(
-            waiting=fmean(each.waiting for each in restarts),
-            training=fmean(each.training for each in restarts),
+            waiting=fmean(restart.waiting for restart in restarts),
+            training=fmean(restart.training for restart in restarts),
         ),
         segment_seconds=fmean(segments) if segments else None,
     )
 
 
 def restart_of(result: RunResult) -> Restart:
-    """The same as the run's own start."""
+    """A restart that takes as long as the run's own start."""
     attempt = measured_attempt(result)
     service = attempt.phase_seconds if attempt else {}
     return Restart(
@@ -115,7 +119,7 @@ def restart_of(result: RunResult) -> Restart:
 
 
 def _uninterrupted(result: RunResult, target: QualityTarget | None) -> tuple[float, float] | None:
-    """Wall clock and training time."""
+    """Wall clock and training time without interruptions."""
     if target is None:
         projection = project_run(result)
         return (projection.seconds, projection.training_seconds) if projection else None

@@ -22,20 +22,18 @@ from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES
 
 PREDICTION_CONFIDENCE = 0.90
 _TAIL = (1 - PREDICTION_CONFIDENCE) / 2
-_GROUP, _MOST = (
-    4,
-    2**20,
-)  # from the first number on, numbers of interruptions are looked at in steps of a quarter
+# From this number on, numbers of interruptions are looked at in steps of a quarter.
+_GROUP = 4
+_MOST = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """``seconds`` is wall clock.
+    """Predicted time and cost of a run.
 
-    Intervals are None where ``reason`` says why, or where the cost is unknown.
-
-    ``trials`` are those that it rests on. ``interruptions_per_hour`` of training are those that the
-    intervals include.
+    ``seconds`` is wall clock. Intervals are None where ``reason`` says why, or where the cost is
+    unknown. ``trials`` are the trials on which it rests. ``interruptions_per_hour`` of training are
+    included in the intervals.
     """
 
     trials: int
@@ -53,6 +51,40 @@ class _Incidents:
     mean: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scatter:
+    """What makes a later run differ from the trials; see ``predict_run`` for the fields."""
+
+    shift: float
+    undecided: Range
+    trials: Sequence[Trial] | None
+    host_spread: HostSpread
+    inflation: float
+    single_runs: float | None
+
+    def interval(
+        self, values: Sequence[float], mean: float | None, incidents: _Incidents
+    ) -> Interval:
+        """The prediction interval around the mean of the trials' values, or a stated ``mean``."""
+        drawn = self.trials or [Trial(value=1.0) for _ in values]
+        spread, degrees = one_more_run(
+            [replace(trial, value=value) for trial, value in zip(drawn, values, strict=True)],
+            self.host_spread,
+            self.inflation,
+        )
+        if self.single_runs is not None:
+            assumed = self.single_runs**2 * (1 + 1 / len(values))
+            spread, degrees = moderate(spread, degrees, assumed, KNOWN_DEGREES)
+        reach = t_quantile(1 - _TAIL, degrees) * sqrt(spread)
+        plain = log(mean / incidents.mean) if mean else fmean(map(log, values))
+        low = plain + min(0.0, self.shift) + self.undecided.low + log(incidents.low) - reach
+        high = plain + max(0.0, self.shift) + self.undecided.high + log(incidents.high) + reach
+        mean = exp(plain) * incidents.mean
+        return Interval(
+            low=min(exp(low), mean), high=max(exp(high), mean), confidence=PREDICTION_CONFIDENCE
+        )
 
 
 def predict_run(
@@ -75,65 +107,72 @@ def predict_run(
     are moved by the interruptions and own failures that one run may have, and by what the trials
     can't decide (``undecided``).
 
-    ``others`` failed. ``hazard`` of None: as these runs show it. ``means`` of seconds and cost:
-    those that are stated of the cell; by default, the trials' mean with incidents. ``shift`` moves
-    one end of the interval outwards. ``trials``: their hosts; None: other ones for each.
-    ``host_spread``: a later run is on other hosts. ``inflation`` of the variance of the trials'
-    mean: for trials that resemble the one before. ``scatter``: assumed of single runs, as a share.
+    Args:
+        measured: Trials that were measured.
+        others: Trials that failed.
+        hazard: Rate of interruptions; by default estimated from these runs.
+        means: Stated seconds and cost of the cell; by default the trials' mean with incidents.
+        shift: Distance by which one end of the interval moves outwards, as a logarithm.
+        undecided: Range that the trials can't decide, as logarithms.
+        trials: Hosts of the trials; by default each trial has other hosts.
+        host_spread: Spread between hosts: a later run is on other hosts.
+        inflation: Factor of the variance of the mean, for trials that resemble the one before.
+        scatter: Assumed scatter of single runs, as a share.
     """
-    projected = [(result, each) for result in measured if (each := project_run(result)) is not None]
+    projected = [
+        (result, projection)
+        for result in measured
+        if (projection := project_run(result)) is not None
+    ]
     if not projected:
         return None
     first = projected[0][0]
     reason = _why_not(projected)
-    hazard = hazard or observe_hazards(each for each, _ in projected)[hazard_key(first)]
-
-    def interval(
-        values: Sequence[float], mean: float | None, incidents: _Incidents
-    ) -> Interval | None:
-        if reason or len(values) < len(projected):
-            return None
-        drawn = trials or [Trial(value=1.0) for _ in values]
-        spread, degrees = one_more_run(
-            [replace(each, value=value) for each, value in zip(drawn, values, strict=True)],
-            host_spread,
-            inflation,
+    hazard = hazard or observe_hazards(result for result, _ in projected)[hazard_key(first)]
+    scatter_of_runs = _Scatter(
+        shift=shift,
+        undecided=undecided,
+        trials=trials,
+        host_spread=host_spread,
+        inflation=inflation,
+        single_runs=scatter,
+    )
+    projections = [projection for _, projection in projected]
+    costs = [float(projection.usd) for projection in projections if projection.usd]
+    wall, training = _incidents_of_runs([result for result, _ in projected], others, hazard)
+    seconds_interval = None
+    usd_interval = None
+    if not reason:
+        seconds_interval = scatter_of_runs.interval(
+            [projection.seconds for projection in projections], means[0], wall
         )
-        if scatter is not None:
-            assumed = scatter**2 * (1 + 1 / len(values))
-            spread, degrees = moderate(spread, degrees, assumed, KNOWN_DEGREES)
-        reach = t_quantile(1 - _TAIL, degrees) * sqrt(spread)
-        plain = log(mean / incidents.mean) if mean else fmean(map(log, values))
-        low = plain + min(0.0, shift) + undecided.low + log(incidents.low) - reach
-        high = plain + max(0.0, shift) + undecided.high + log(incidents.high) + reach
-        mean = exp(plain) * incidents.mean
-        return Interval(
-            low=min(exp(low), mean), high=max(exp(high), mean), confidence=PREDICTION_CONFIDENCE
-        )
-
-    projections = [each for _, each in projected]
-    success = measure_success([*(result for result, _ in projected), *others])
-    share = success.successes / success.attempts if success.successes else 1.0
-    work = mean_work([result for result, _ in projected])
-    rates = (hazard.low, hazard.per_instance_hour, hazard.high)
-    at_rates = [work.at(hazard, rate) if work else Interrupted() for rate in rates]
+    if not reason and len(costs) == len(projected):
+        usd_interval = scatter_of_runs.interval(costs, means[1], training)
     return Prediction(
         trials=len(projected),
         confidence=PREDICTION_CONFIDENCE,
-        seconds=interval(
-            [each.seconds for each in projections],
-            means[0],
-            _incidents([each.wall for each in at_rates], at_rates[1].interruptions, hazard, share),
-        ),
-        usd=interval(
-            [float(each.usd) for each in projections if each.usd],
-            means[1],
-            _incidents(
-                [each.training for each in at_rates], at_rates[1].interruptions, hazard, share
-            ),
-        ),
+        seconds=seconds_interval,
+        usd=usd_interval,
         interruptions_per_hour=hazard.per_instance_hour * first.run.cell.settings.instance_count,
         reason=reason,
+    )
+
+
+def _incidents_of_runs(
+    projected: Sequence[RunResult], others: Sequence[RunResult], hazard: Hazard
+) -> tuple[_Incidents, _Incidents]:
+    """Factors of a run's wall clock, and of its training time."""
+    success = measure_success([*projected, *others])
+    share = success.successes / success.attempts if success.successes else 1.0
+    work = mean_work(projected)
+    rates = (hazard.low, hazard.per_instance_hour, hazard.high)
+    at_rates = [work.at(hazard, rate) if work else Interrupted() for rate in rates]
+    interruptions = at_rates[1].interruptions
+    wall = [at_rate.wall for at_rate in at_rates]
+    training = [at_rate.training for at_rate in at_rates]
+    return (
+        _incidents(wall, interruptions, hazard, share),
+        _incidents(training, interruptions, hazard, share),
     )
 
 
@@ -159,8 +198,8 @@ def _incidents(
 
 
 def _interruptions(probability: float, expected: float, hazard: Hazard) -> float:
-    """A quantile of their number, which is negative binomial: a Poisson number at a rate that is
-    gamma.
+    """A quantile of the number of interruptions, which is negative binomial: a Poisson number at a
+    rate that is gamma.
     """
     if expected <= 0:
         return 0.0

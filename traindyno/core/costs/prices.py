@@ -35,13 +35,16 @@ PriceList = Mapping[str, Price]
 
 
 def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal) -> Decimal:
-    """The exact cost: only what is shown is rounded."""
+    """The exact cost, which is rounded only where it is shown."""
     return Decimal(seconds) * instance_count * usd_per_hour / SECONDS_PER_HOUR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFile:
-    """``prices``: instance type → USD for one instance and hour. ``as_of`` is an ISO date."""
+    """Prices from a file.
+
+    ``prices`` has USD for one hour of one instance, by instance type. ``as_of`` is an ISO date.
+    """
 
     region: str
     as_of: str
@@ -50,7 +53,7 @@ class PriceFile:
 
 
 def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price]:
-    """Instance type → price.
+    """Price of each instance type.
 
     ``source`` is the file's name, for a file that names no source itself.
     """

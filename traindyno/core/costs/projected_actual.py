@@ -1,4 +1,4 @@
-"""What was projected beside what came of it: the ratio, and whether it is inside the projected
+"""Projections beside actual values: the ratio, and whether the actual value is inside the projected
 interval.
 """
 
@@ -28,9 +28,10 @@ HEADINGS = ("quantity", "projected", "actual", "actual ÷ projected", "90 % inte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectedActual:
-    """``quantity`` is a key of TEXTS.
+    """A projected value beside the actual one. None is unknown.
 
-    ``interval`` is that of one future run. ``cell``: its label. None is unknown.
+    ``quantity`` is a key of TEXTS. ``interval`` is the interval of one future run. ``cell`` is the
+    cell's label.
     """
 
     quantity: str
@@ -46,23 +47,23 @@ class ProjectedActual:
     @property
     def side(self) -> str | None:
         """Where the actual value is beside the interval."""
-        found = self.interval
-        if found is None or self.actual is None:
+        interval = self.interval
+        if interval is None or self.actual is None:
             return None
         return (
             "inside"
-            if found.low <= self.actual <= found.high
+            if interval.low <= self.actual <= interval.high
             else "above"
-            if self.actual > found.high
+            if self.actual > interval.high
             else "below"
         )
 
     def texts(self) -> tuple[str, str, str, str, str]:
-        """What HEADINGS name."""
+        """Texts of the columns that HEADINGS names."""
         text = TEXTS[self.quantity]
-        found = self.interval
+        interval = self.interval
         projected = text(self.projected) + (
-            f" ({interval_text(found.low, found.high, text)})" if found else ""
+            f" ({interval_text(interval.low, interval.high, text)})" if interval else ""
         )
         return (
             self.quantity,
@@ -74,9 +75,9 @@ class ProjectedActual:
 
 
 def job_seconds(results: Iterable[RunResult]) -> float | None:
-    """In which any job had begun: a wait behind another job on this machine is none of theirs.
+    """Seconds in which any job had begun; None unless all have ended.
 
-    None unless all have ended.
+    A wait behind another job on this machine does not count.
     """
     spans = [attempt_span(attempt) for result in results for attempt in result.attempts]
     known = sorted(span for span in spans if span is not None)
@@ -89,7 +90,7 @@ def job_seconds(results: Iterable[RunResult]) -> float | None:
 
 
 def attempt_span(attempt: Attempt) -> tuple[float, float] | None:
-    """Epoch seconds of its job's first status and of its end; None unless it has ended."""
+    """Epoch seconds of the job's first status and of its end; None unless it has ended."""
     if attempt.ended_at is None:
         return None
     phases = sum(attempt.phase_seconds.values())
@@ -98,20 +99,20 @@ def attempt_span(attempt: Attempt) -> tuple[float, float] | None:
 
 
 def job_usd(results: Sequence[RunResult]) -> float | None:
-    """Unrounded; None unless the cost of each job is known."""
+    """Cost of the jobs, unrounded; None unless each cost is known."""
     costs = [line.exact_usd for line in write_receipt(results).lines]
-    return None if None in costs else float(sum(each for each in costs if each is not None))
+    return None if None in costs else float(sum(cost for cost in costs if cost is not None))
 
 
-def summarise_ratios(found: Sequence[ProjectedActual]) -> dict[str, dict[str, float]]:
+def summarise_ratios(comparisons: Sequence[ProjectedActual]) -> dict[str, dict[str, float]]:
     """By quantity: how far actual values are from projected ones, and how many of the intervals
     they are inside of.
     """
     sums = {}
     for quantity in TEXTS:
-        own = [each for each in found if each.quantity == quantity]
-        ratios = [each.ratio for each in own if each.ratio is not None]
-        sides = [each.side for each in own if each.side]
+        own = [comparison for comparison in comparisons if comparison.quantity == quantity]
+        ratios = [comparison.ratio for comparison in own if comparison.ratio is not None]
+        sides = [comparison.side for comparison in own if comparison.side]
         if ratios:
             ends = {"minimum": min(ratios), "median": median(ratios), "maximum": max(ratios)}
             sums[quantity] = {

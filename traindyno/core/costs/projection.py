@@ -21,9 +21,8 @@ INTERRUPTED = "interrupted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """One uninterrupted run over the suite's examples.
-
-    None where the run's own billing is unknown.
+    """One uninterrupted run over the suite's examples; None where the run's own billing is
+    unknown.
     """
 
     #: Waiting for capacity, starting, downloading.
@@ -120,7 +119,8 @@ def project(
     instance_count: int,
     usd_per_instance_hour: Decimal | None,
 ) -> Projection:
-    """Overhead as measured, plus what is left of the work at the rate after the warm-up.
+    """Project time and cost: overhead as measured, plus what is left of the work at the rate after
+    the warm-up.
 
     A spot job is billed billable ÷ training of its time (SageMaker states the saving as 1 -
     billable ÷ training).
@@ -177,12 +177,12 @@ def read_job_time(attempt: Attempt, *, is_spot: bool = False) -> JobTime | None:
 
 
 def before_training_seconds(phases: Mapping[str, float]) -> float:
-    """Waiting for capacity, starting and downloading."""
+    """Seconds of waiting for capacity, starting and downloading."""
     return sum(phases.get(name, 0.0) for name in BEFORE_TRAINING)
 
 
 def paid_usd(result: RunResult) -> Decimal | None:
-    """What the run's attempts were billed; None if time or price is unknown."""
+    """Cost of the run's attempts as billed; None if time or price is unknown."""
     if result.billable_seconds is None:
         return None
     count = result.run.cell.settings.instance_count
@@ -193,7 +193,7 @@ def paid_usd(result: RunResult) -> Decimal | None:
 def known_cost_usd(
     seconds: float, instance_count: int, usd_per_instance_hour: Decimal | None
 ) -> Decimal | None:
-    """None if the price is unknown.
+    """The cost; None if the price is unknown.
 
     Seconds are converted through their shortest text, so that 0.1 is 0.1.
     """
@@ -203,7 +203,7 @@ def known_cost_usd(
 
 
 def _without(job_time: JobTime, *, wall: float, training: float) -> JobTime:
-    """With so many seconds less, at the same share that is billed."""
+    """The job's time without so many seconds, at the same billed share."""
     left = max(0.0, job_time.training - training)
     share = job_time.billable_share
     billable = None if share is None else left * share

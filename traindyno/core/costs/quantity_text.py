@@ -1,6 +1,4 @@
-"""Quantities as a person reads them: three or four digits and a unit; what is not known is
-"unknown".
-"""
+"""Quantities as a person reads them: three or four digits and a unit, or "unknown"."""
 
 from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
@@ -60,12 +58,12 @@ def number_text(value: float | None, *, digits: int = 3) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 job``, ``2 jobs``."""
+    """Count with its noun, as in ``1 job`` and ``2 jobs``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def joined(names: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
+    """List of names, as in ``a``, ``a and b``, and ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
@@ -74,7 +72,7 @@ def count_text(value: int | None) -> str:
 
 
 def seconds_text(seconds: float | None) -> str:
-    """``45.2 s``, ``2 min 44 s``, ``3.50 h``."""
+    """Time, as in ``45.2 s``, ``2 min 44 s``, and ``3.50 h``."""
     if seconds is None:
         return UNKNOWN
     if seconds < 1:

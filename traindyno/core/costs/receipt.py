@@ -1,4 +1,4 @@
-"""What an execution paid: every attempt with its seconds, price and phases, adding up to the total
+"""Receipt of an execution: every attempt with its seconds, price and phases, adding up to the total
 to the cent.
 """
 
@@ -24,13 +24,16 @@ RUNNING = "running"
 # The service and the script use different clocks, so the logged phases can exceed the job's time
 # slightly.
 CLOCK_SECONDS = 2.0
-#: Of a shared job: before its first run, after its last one, and between them.
+#: Phase of a shared job: the time before its first run, after its last one, and between them.
 BETWEEN_RUNS = "between_runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseCost:
-    """``usd`` is this phase's share of the line, in cents; None where the line's is."""
+    """Cost of one phase.
+
+    ``usd`` is this phase's share of the line, in cents; None where the line's cost is.
+    """
 
     name: str
     seconds: float
@@ -68,8 +71,10 @@ class ReceiptLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """``known_usd`` sums the lines whose cost is known; ``total_usd`` is that sum where all are,
-    else None.
+    """Receipt of an execution.
+
+    ``known_usd`` sums the lines whose cost is known; ``total_usd`` is that sum where all are, else
+    None.
     """
 
     lines: tuple[ReceiptLine, ...]
@@ -106,8 +111,8 @@ def write_receipt(
     cents = _cents_by_line(drafts)
     known = sum(cents.values(), Decimal("0.00"))
     lines = tuple(
-        _in_cents(each, cents[index]) if index in cents else each
-        for index, each in enumerate(drafts)
+        _in_cents(draft, cents[index]) if index in cents else draft
+        for index, draft in enumerate(drafts)
     )
     return Receipt(
         lines=lines,
@@ -118,7 +123,7 @@ def write_receipt(
 
 
 def _cents_by_line(drafts: Sequence[ReceiptLine]) -> dict[int, Decimal]:
-    """Index of a line whose cost is known → its cents: first each job's, then those of its runs."""
+    """Cents of each line whose cost is known, by index: first each job's, then its runs'."""
     jobs: dict[str | int, dict[int, Decimal]] = {}
     for index, draft in enumerate(drafts):
         if draft.exact_usd is not None:
@@ -154,7 +159,7 @@ def _line(
     price = result.price.usd_per_instance_hour
     billed = None if attempt.billable_seconds is None else Decimal(str(attempt.billable_seconds))
     outcome = attempt.outcome.value if attempt.outcome else attempt.error
-    # the phases are those of the attempt whose step log was read
+    # the phases of the attempt whose step log was read
     seconds = _phase_seconds(attempt, result.phases_seconds if attempt is logged else {})
     return ReceiptLine(
         run_id=run_id,
@@ -194,7 +199,7 @@ def _phase_seconds(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[st
 
 
 def _parts_of_job(attempt: Attempt, run_phases: Mapping[str, float]) -> dict[str, float]:
-    """Of a shared job, the run's parts of what it did for no single run."""
+    """The run's parts of the time that a shared job spent for no single run."""
     share = attempt.share
     if share is None:
         return {name: run_phases[name] for name in (JOB_START, JOB_END) if name in run_phases}
@@ -218,7 +223,7 @@ def _by_phase(line: ReceiptLine, usd: Decimal) -> dict[str, Decimal]:
         if phase.name not in UNBILLED_PHASES and phase.seconds > 0
     }
     total = sum(seconds.values())
-    return {name: usd * each / total for name, each in seconds.items()}
+    return {name: usd * phase_seconds / total for name, phase_seconds in seconds.items()}
 
 
 def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
@@ -227,12 +232,14 @@ def _in_cents(line: ReceiptLine, usd: Decimal) -> ReceiptLine:
     return replace(
         line,
         usd=usd,
-        phases=tuple(replace(each, usd=shares.get(each.name, Decimal(0))) for each in line.phases),
+        phases=tuple(
+            replace(phase, usd=shares.get(phase.name, Decimal(0))) for phase in line.phases
+        ),
     )
 
 
 def exact_phase_usd(lines: Sequence[ReceiptLine]) -> dict[str, Decimal]:
-    """What each phase cost, unrounded: for receipts so small that most phases cost less than a
+    """Unrounded cost of each phase, for receipts so small that most phases cost less than a
     cent.
     """
     usd: dict[str, Decimal] = {}

@@ -30,10 +30,10 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobClock:
-    """The time that had passed and was billed at a line of the job's log, ``logged`` seconds after
-    the log's begin.
+    """The time that had passed and was billed at a line of the job's log.
 
-    ``billable_share`` is of the training time; None where it is unknown.
+    ``logged`` is in seconds after the log's begin. ``billable_share`` is of the training time; None
+    where it is unknown.
     """
 
     before_training_seconds: float
@@ -54,7 +54,7 @@ class JobClock:
 
 
 def job_clock(result: RunResult) -> JobClock | None:
-    """None where the times of the measured job are unknown."""
+    """The clock of the measured job; None where its times are unknown."""
     attempt = measured_attempt(result)
     job_time = None if attempt is None else read_job_time(attempt)
     if attempt is None or job_time is None:
@@ -69,7 +69,10 @@ def job_clock(result: RunResult) -> JobClock | None:
 
 
 def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
-    """None where no evaluation reached the target, or the times of the job are unknown."""
+    """The first evaluation that reached the target.
+
+    None where none reached it, or the times of the job are unknown.
+    """
     measured = result.measured
     clock = job_clock(result)
     if measured is None or clock is None:
@@ -96,17 +99,19 @@ def reach_target(result: RunResult, target: QualityTarget) -> Reached | None:
 
 def evaluated(result: RunResult, quality: Quality) -> list[tuple[Evaluation, float]]:
     """The run's evaluations that measured the quality, each with its value."""
-    found = (
-        (each, each.metrics.get(quality.value))
-        for each in (result.measured.evaluations if result.measured else ())
+    values = (
+        (evaluation, evaluation.metrics.get(quality.value))
+        for evaluation in (result.measured.evaluations if result.measured else ())
     )
-    return [(each, value) for each, value in found if value is not None]
+    return [(evaluation, value) for evaluation, value in values if value is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningPoint:
-    """``seconds`` are wall clock from the creation of the job, ``usd`` what was billed by then;
-    None if unknown.
+    """Quality of a model at one step.
+
+    ``seconds`` are wall clock from the creation of the job, ``usd`` what was billed by then; None
+    if unknown.
     """
 
     step: int
@@ -116,17 +121,17 @@ class LearningPoint:
 
 
 def training_curve(result: RunResult) -> tuple[LearningPoint, ...]:
-    """Only losses that are finite."""
+    """The losses of training that are finite."""
     points = result.measured.loss.finite_points if result.measured else ()
     return tuple(_point(result, point.step, point.seconds, point.loss) for point in points)
 
 
 def evaluation_curve(result: RunResult, quality: Quality) -> tuple[LearningPoint, ...]:
-    """Only values that are finite."""
+    """The values of evaluations that are finite."""
     began_at = result.measured.job.began_at if result.measured else 0.0
     return tuple(
-        _point(result, each.step, each.time - began_at, value)
-        for each, value in evaluated(result, quality)
+        _point(result, evaluation.step, evaluation.time - began_at, value)
+        for evaluation, value in evaluated(result, quality)
         if isfinite(value)
     )
 

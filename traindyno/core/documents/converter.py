@@ -1,5 +1,5 @@
-"""The strict converter between plain documents and our dataclasses: text is not read as a number,
-nor 1 as true.
+"""The strict converter between plain documents and our dataclasses: it does not read text as a
+number, nor 1 as true.
 """
 
 import math
@@ -35,7 +35,10 @@ LARGEST_EXPONENT = 18
 
 
 def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:
-    """``choices`` are listed, because cattrs would otherwise treat a StrEnum as plain text."""
+    """Converter that refuses unknown fields and values.
+
+    ``choices`` are listed, because cattrs would otherwise treat a StrEnum as plain text.
+    """
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
     for kind, structure in STRICT.items():
         converter.register_structure_hook(kind, structure)
@@ -106,17 +109,17 @@ def _word_or_value(converter: Converter, kind: Any, none_word: str) -> Structure
 
 
 def _dataclass_unstructure(converter: Converter, kind: type) -> Callable[[Any], dict[str, Any]]:
-    """Fields that are None are left out, except those that write it as a word: both are read as
-    None.
+    """Document of a dataclass, without the fields that are None, unless the field has a word for
+    None. Both are read as None.
     """
     words: dict[str, str | None] = dict.fromkeys(field.name for field in fields(kind))
     words |= {field.name: description.none_word for field, description in described_fields(kind)}
 
     def unstructure(value: Any) -> dict[str, Any]:
-        found = ((name, getattr(value, name), word) for name, word in words.items())
+        values = ((name, getattr(value, name), word) for name, word in words.items())
         spelt = (
             (name, word if inner is None else converter.unstructure(inner))
-            for name, inner, word in found
+            for name, inner, word in values
         )
         return {name: inner for name, inner in spelt if inner is not None}
 

@@ -29,7 +29,7 @@ def excess_of(document: object) -> Problem | None:
             return Problem(path="", message=f"too many levels, expected at most {MOST_DEPTH}")
         names = [str(name) for name in value] if isinstance(value, Mapping) else []
         for text in (
-            each for each in (value, *names) if isinstance(each, str) and not _is_encodable(each)
+            word for word in (value, *names) if isinstance(word, str) and not _is_encodable(word)
         ):
             return Problem(
                 path=path,
@@ -52,5 +52,7 @@ def _parts(value: object) -> Iterator[tuple[str | int, object]]:
 
 
 def _is_encodable(text: str) -> bool:
-    """False for a lone surrogate, which JSON can spell, and which is no character."""
+    """Whether UTF-8 has the text; it has no lone surrogate, which JSON can spell, and which is no
+    character.
+    """
     return not any("\ud800" <= letter <= "\udfff" for letter in text)

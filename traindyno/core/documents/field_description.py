@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """``above`` is itself not accepted; ``least`` and ``most`` are."""
+    """Range of a field. ``above`` is itself not accepted; ``least`` and ``most`` are."""
 
     above: float | None = None
     least: float | None = None
@@ -34,7 +34,7 @@ class Bound:
 
 
 def _plain(number: float) -> str:
-    """Integers without an exponent: 2419200, not 2.4192e+06."""
+    """A number as text, integers without an exponent: 2419200, not 2.4192e+06."""
     return str(int(number)) if number == int(number) else f"{number:g}"
 
 
@@ -45,10 +45,11 @@ NOT_NEGATIVE = Bound(least=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldDescription:
-    """``meaning`` is one line for the schema and the documentation.
+    """Description of a field.
 
-    ``none_word`` is the document's word for None, if it has one. ``default`` describes the default
-    in words, if the type's default does not.
+    ``meaning`` is one line for the schema and the documentation. ``none_word`` is the document's
+    word for None, if it has one. ``default`` describes the default in words, if the type's default
+    does not.
     """
 
     meaning: str
@@ -81,11 +82,15 @@ def described(
 
 
 def description_of(field: Field[Any]) -> FieldDescription | None:
-    found = field.metadata.get(KEY)
-    return found if isinstance(found, FieldDescription) else None
+    description = field.metadata.get(KEY)
+    return description if isinstance(description, FieldDescription) else None
 
 
 def described_fields(kind: Any) -> Iterator[tuple[Field[Any], FieldDescription]]:
     """The fields of a dataclass that have a description."""
-    found = ((each, description_of(each)) for each in fields(kind))
-    return ((each, description) for each, description in found if description is not None)
+    descriptions = ((own_field, description_of(own_field)) for own_field in fields(kind))
+    return (
+        (own_field, description)
+        for own_field, description in descriptions
+        if description is not None
+    )

@@ -1,4 +1,4 @@
-"""Text of a suite or of a job, as the places write it where people read it: it stays text.
+"""Text of a suite or of a job for each place where people read it, in which it stays text.
 
 HTML is written by ``traindyno/report/markup.py``, and JSON by its own escapes.
 """
@@ -13,14 +13,14 @@ LINE_ESCAPES = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
 def one_line(text: str) -> str:
-    """For a line, of a terminal too, that holds other text."""
+    """The text on one line, for a line, of a terminal too, that holds other text."""
     return visible(text).translate(LINE_ESCAPES)
 
 
 def code_span(text: str) -> str:
-    """For Markdown: one line between more backticks than it has together."""
+    """The text as a code span of Markdown: one line between more backticks than it has together."""
     shown = one_line(text)
-    longest = max((len(found) for found in re.findall("`+", shown)), default=0)
+    longest = max((len(ticks) for ticks in re.findall("`+", shown)), default=0)
     fence = "`" * (longest + 1)
     # Markdown takes one space away at both ends.
     space = " " if longest or not shown.strip() else ""
@@ -28,11 +28,11 @@ def code_span(text: str) -> str:
 
 
 def spreadsheet_text(text: str) -> str:
-    """For a cell of a CSV file, which the writer quotes."""
+    """The text as a cell of a CSV file, which the writer quotes."""
     shown = visible(text)
     return f"'{shown}" if shown.startswith(FORMULA_BEGINS) else shown
 
 
 def mail_subject(text: str) -> str:
-    """SNS takes ASCII without ends of lines."""
+    """The text as a subject: SNS takes ASCII without ends of lines."""
     return one_line(text).encode("ascii", "backslashreplace").decode()

@@ -15,7 +15,7 @@ def plain_values(value: Any) -> Any:
         case list() | tuple():
             return tuple(map(plain_values, value))
         case _ if is_dataclass(value):
-            values = {each.name: getattr(value, each.name) for each in fields(value)}
+            values = {field.name: getattr(value, field.name) for field in fields(value)}
             return {
                 name: plain_values(inner) for name, inner in values.items() if inner is not None
             }

@@ -74,12 +74,12 @@ def _visible(letter: str) -> str:
 class Unexpected(ValueError):
     """A value is not what its place accepts."""
 
-    def __init__(self, expected: str, found: object, *, meant: Sequence[str] = ()) -> None:
+    def __init__(self, expected: str, got: object, *, meant: Sequence[str] = ()) -> None:
         self.expected = expected
-        if (advice := advice_on("values", found)) is not None:
-            super().__init__(f"got {shown(found)}: {advice}; expected {expected}")
+        if (advice := advice_on("values", got)) is not None:
+            super().__init__(f"got {shown(got)}: {advice}; expected {expected}")
         else:
-            super().__init__(refusal(f"got {shown(found)}", expected, meant))
+            super().__init__(refusal(f"got {shown(got)}", expected, meant))
 
 
 class FieldProblems(ValueError):
@@ -106,18 +106,18 @@ def shown(value: object) -> str:
             return json.dumps(value, default=str, ensure_ascii=False)[:SHOWN_CHARACTERS]
 
 
-def refusal(found: str, expected: str, meant: Sequence[str] = ()) -> str:
-    """What is wrong first, then what was probably meant, and last what is accepted."""
+def refusal(got: str, expected: str, meant: Sequence[str] = ()) -> str:
+    """Message of a refusal: what is wrong first, then what was probably meant, and last what is
+    accepted.
+    """
     if not meant:
-        return f"{found}, expected {expected}"
-    return f"{found}: did you mean {' or '.join(map(shown, meant))}? Expected {expected}"
+        return f"{got}, expected {expected}"
+    return f"{got}: did you mean {' or '.join(map(shown, meant))}? Expected {expected}"
 
 
-def close_to(found: object, accepted: Iterable[str]) -> list[str]:
-    """The accepted name of which ``found`` looks like a misspelling, if there is one."""
-    return (
-        get_close_matches(found, list(accepted), n=1, cutoff=0.5) if isinstance(found, str) else []
-    )
+def close_to(got: object, accepted: Iterable[str]) -> list[str]:
+    """The accepted name of which ``got`` looks like a misspelling, if there is one."""
+    return get_close_matches(got, list(accepted), n=1, cutoff=0.5) if isinstance(got, str) else []
 
 
 def one_of(choices: Iterable[str]) -> str:
@@ -154,8 +154,8 @@ def paths_of(value: Any, at: str = "") -> Iterator[str]:
 
 
 def advice_on(kind: str, word: object) -> str | None:
-    """What to do with a word that people bring from Trainer, TRL, Lightning or Accelerate, where a
-    suite has no such ``fields`` or ``values``.
+    """Advice on a word that people bring from Trainer, TRL, Lightning or Accelerate, where a suite
+    has no such ``fields`` or ``values``.
     """
     return _words()[kind].get(word.casefold()) if isinstance(word, str) else None
 
@@ -163,8 +163,8 @@ def advice_on(kind: str, word: object) -> str | None:
 @cache
 def _words() -> Mapping[str, Mapping[str, str]]:
     data = files("traindyno.core.documents.data").joinpath("words.json")
-    found: Mapping[str, Mapping[str, str]] = json.loads(data.read_text(encoding="utf-8"))
-    return found
+    words: Mapping[str, Mapping[str, str]] = json.loads(data.read_text(encoding="utf-8"))
+    return words
 
 
 def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
@@ -180,7 +180,10 @@ def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
 
 
 def problems_of(error: Exception, path: str) -> Iterator[Problem]:
-    """``path`` is that of the value whose reading raised the error."""
+    """Problems behind an error.
+
+    ``path`` is the path of the value whose reading raised it.
+    """
     match error:
         case ForbiddenExtraKeysError():
             accepted = [field.name for field in fields(error.cl)]

@@ -79,7 +79,9 @@ AnyPart = StoredPart | UnknownPart
 
 
 def find_part(parts: Iterable[AnyPart], wanted: type[Part]) -> Part | None:
-    """Also of a part that was read before the program imported its feature."""
+    """A record's part of this kind, also one that was read before the program imported its
+    feature.
+    """
     for part in parts:
         if isinstance(part, wanted):
             return part
@@ -89,7 +91,7 @@ def find_part(parts: Iterable[AnyPart], wanted: type[Part]) -> Part | None:
 
 
 def is_number(value: Any) -> bool:
-    """True and False, which Python counts as integers, are none."""
+    """Whether a value is a number. True and False, which Python counts as integers, are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""Versions of stored documents: one of another version is refused."""
+"""Versions of stored documents. A document of another version is refused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ class Format:
 
     def read(self, document: Mapping[str, Any]) -> Document:
         """The document without its version; raises VersionUnknown."""
-        found = document.get(VERSION)
-        if isinstance(found, bool) or found != self.version:
+        version = document.get(VERSION)
+        if isinstance(version, bool) or version != self.version:
             given = (
                 f"no {VERSION}"
-                if found is None
-                else f"{VERSION} {shown(found)} of another Traindyno"
+                if version is None
+                else f"{VERSION} {shown(version)} of another Traindyno"
             )
             raise VersionUnknown(f"{self.name}: got {given}, expected {self.version}")
         return {name: value for name, value in document.items() if name != VERSION}

@@ -16,8 +16,10 @@ class AcceleratorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """``half_flops``: of bf16, or of fp16 for a device without bf16. ``link_bytes_per_second``: to
-    the others of its instance, in one direction. None for what isn't known.
+    """A device of an instance type. None for what isn't known.
+
+    ``half_flops`` are of bf16, or of fp16 for a device without bf16. ``link_bytes_per_second`` is
+    the rate to the others of its instance, in one direction.
     """
 
     kind: AcceleratorKind

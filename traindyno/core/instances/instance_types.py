@@ -69,15 +69,15 @@ def find_instance_type(name: str) -> InstanceType | None:
 
 
 def has_gpu(name: str) -> bool:
-    """False for an unknown type."""
-    found = find_instance_type(name)
-    return found is not None and found.accelerator_kind is AcceleratorKind.GPU
+    """Whether the type has GPUs; False for an unknown type."""
+    known_type = find_instance_type(name)
+    return known_type is not None and known_type.accelerator_kind is AcceleratorKind.GPU
 
 
 def has_instance_storage(name: str) -> bool:
-    """SageMaker accepts no volume key for such a type."""
-    found = find_instance_type(name)
-    return found is not None and found.has_nvme
+    """Whether the type has instance storage, for which SageMaker accepts no volume key."""
+    known_type = find_instance_type(name)
+    return known_type is not None and known_type.has_nvme
 
 
 def close_instance_types(name: str) -> list[str]:

@@ -37,22 +37,22 @@ UNBILLED_PHASES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunShare:
-    """Seconds are wall clock in which the job trained; downloads and uploads are included.
+    """A run's share of a job that several runs share.
 
-    The run's part of the bill is its attempt's ``billable_seconds``: those of all runs add up to
-    the job's.
+    Seconds are wall clock in which the job trained; downloads and uploads are included. The run's
+    part of the bill is its attempt's ``billable_seconds``, which add up to the job's over all runs.
     """
 
-    #: From the barrier at which the run began to the end of its clean-up.
+    #: Seconds from the barrier at which the run began to the end of its clean-up.
     own_seconds: float
-    #: Of the job before its first run began: data, image, toolkit. A job of this run alone would
-    #: have them too.
+    #: Seconds of the job before its first run began: data, image, toolkit. A job of this run alone
+    #: would have them too.
     start_seconds: float
-    #: Of the job after its last run ended.
+    #: Seconds of the job after its last run ended.
     end_seconds: float
-    #: Its place among the runs that share the bill, from 1; 0 if it was billed nothing.
+    #: Place among the runs that share the bill, from 1; 0 if it was billed nothing.
     place: int
-    #: How many runs share the bill: those that began; if none began, all that the job was to run.
+    #: Number of runs that share the bill: all that began, or if none began, all planned ones.
     runs: int
     #: Whether the end of the job ended this run too. A fault of the service counts for this run
     #: only. If no run began, the first one's turn had come.
@@ -84,15 +84,15 @@ def divide_seconds(seconds: float, weights: Sequence[int]) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Times are epoch seconds. None is unknown, or has not happened.
+    """An attempt of a run or preparation: one training job.
 
-    With a ``share``, outcome, billed and training time are the run's, and add up to the job's;
-    phases are the job's.
+    Times are epoch seconds. None is unknown, or has not happened. With a ``share``, outcome, billed
+    and training time are the run's, and add up to the job's; phases are the job's.
     """
 
     number: int
     job_name: str
-    #: None if the attempt led to the next one.
+    #: Outcome; None if the attempt led to the next one.
     outcome: Outcome | None = None
     #: Why there was a next attempt: an ErrorEquals name.
     error: str | None = None
@@ -111,11 +111,11 @@ class Attempt:
     #: Whether the service ended its job at the time limit, so that a run in progress was cut off
     #: and did not fail.
     was_cut_off: bool = False
-    #: What the run used of it; None if the job carried this run only.
+    #: The run's share of the job; None if the job carried this run only.
     share: RunShare | None = None
-    #: Of a run that was outpaced.
+    #: Bound by which the run was outpaced, if it was.
     bound: OutpacedBound | None = None
-    #: Of a run whose batch was searched.
+    #: Result of the search for its batch, if there was one.
     batch: BatchFinding | None = None
 
     @property
@@ -143,8 +143,13 @@ def trained_seconds(attempt: Attempt) -> float | None:
 
 
 def ended_attempt(end: JobEnd, *, number: int, is_last: bool, submitted_at: float) -> Attempt:
-    """``is_last``: no further attempt is allowed, so the reason for one becomes the run's
-    outcome.
+    """The attempt of a job that has ended.
+
+    Args:
+        end: End of the job.
+        number: Number of the attempt.
+        is_last: No further attempt is allowed, so the reason for one becomes the run's outcome.
+        submitted_at: Epoch seconds.
     """
     outcome = end.outcome
     error = end.next_attempt

@@ -24,7 +24,7 @@ class Job:
     execution_id: str
     #: Unique within the execution, also among the ids of its runs.
     job_id: str
-    #: In the order in which they run.
+    #: Runs in the order in which they run.
     runs: tuple[Run, ...]
 
     @property
@@ -78,7 +78,7 @@ def step_logs_prefix(logged: Run | DataPreparation) -> str:
 
 
 def owner_id(owner: AttemptOwner) -> str:
-    """Unique within the execution."""
+    """Id of an owner of attempts, unique within the execution."""
     match owner:
         case Run():
             return owner.run_id
@@ -93,7 +93,7 @@ KINDS: Mapping[type[AttemptOwner], str] = {Run: "run", Job: "job", DataPreparati
 
 
 def owner_text(owner: AttemptOwner) -> str:
-    """Its kind and its id, for messages."""
+    """Kind and id of an owner, for messages."""
     return f"{KINDS[type(owner)]} {owner_id(owner)}"
 
 

@@ -19,7 +19,7 @@ class JobPhaseName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPhase:
-    """Times are epoch seconds; several phases may have the same name."""
+    """A phase of a training job. Times are epoch seconds; several phases may have the same name."""
 
     name: JobPhaseName
     begin: float
@@ -32,11 +32,10 @@ class JobPhase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """Exactly one of ``outcome`` and ``next_attempt`` is set.
+    """End of a training job.
 
-    Billable seconds are wall clock, of each instance.
-
-    ``instance_type`` is None if SageMaker had not yet selected one of several.
+    Exactly one of ``outcome`` and ``next_attempt`` is set. Billable seconds are wall clock, of each
+    instance. ``instance_type`` is None if SageMaker had not yet selected one of several.
     """
 
     job_name: str

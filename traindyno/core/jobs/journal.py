@@ -17,10 +17,13 @@ _END_DEPTH = 4  # of ends, as <run id>/<ended>/<job name>/<host>.json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobJournal:
-    """Times are of the host whose journal tells most. None is unknown, or has not happened."""
+    """What the journals of a shared job say. Times are of the host whose journal tells most.
+
+    None is unknown, or has not happened.
+    """
 
     job_name: str
-    #: In the order in which they began; also runs that the job's end or an interruption cut off.
+    #: Runs in the order in which they began, also if the job's end or an interruption cut them off.
     began: tuple[str, ...] = ()
     #: Runs for which the job worked before they began: a probe of their batch.
     probed: frozenset[str] = frozenset()
@@ -38,15 +41,16 @@ class JobJournal:
     interrupted: tuple[str, ...] = ()
     #: Epoch seconds of the first parent's first line.
     started_at: float | None = None
-    #: From that line to the begin of the first run.
+    #: Seconds from that line to the begin of the first run.
     start_seconds: float | None = None
-    #: The part of it that throw-away runs took, probes too.
+    #: The part of ``start_seconds`` that throw-away runs and probes took.
     warm_up_seconds: float = 0.0
-    #: Of those that are neither in it nor in ``runs_seconds``, as after an interruption.
+    #: Seconds of throw-away runs that are neither in it nor in ``runs_seconds``, as after an
+    #: interruption.
     thrown_away_seconds: float = 0.0
-    #: From the begin of the first run to the end of the last one, if one parent saw them all.
+    #: Seconds from the begin of the first run to the end of the last one, if one parent saw all.
     runs_seconds: float | None = None
-    #: From the end of the last run to the last parent's last line.
+    #: Seconds from the end of the last run to the last parent's last line.
     end_seconds: float | None = None
 
 
@@ -56,7 +60,7 @@ class _Session:
 
     started_at: float | None = None
     closed_seconds: float | None = None
-    #: Of throw-away runs and probes, before and after the first run began.
+    #: Seconds of throw-away runs and probes, before and after the first run began.
     warm_up_seconds: float = 0.0
     probes_between_seconds: float = 0.0
     has_warmed_up: bool = False
@@ -74,7 +78,7 @@ class _Session:
 
 
 def read_host_journal(job_name: str, contents: bytes) -> JobJournal:
-    """Lines that can't be read are left out."""
+    """Read the journal of one host. Lines that can't be read are left out."""
     sessions = [_Session()]
     for text in contents.splitlines():
         line = read_object(text)
@@ -132,13 +136,16 @@ def _tell(job_name: str, sessions: Sequence[_Session]) -> JobJournal:
     )
     warm_up = 0.0 if begin is None else min(first.warm_up_seconds, begin)
     thrown_away = (
-        sum(each.warm_up_seconds + each.probes_between_seconds for each in sessions) - warm_up
+        sum(session.warm_up_seconds + session.probes_between_seconds for session in sessions)
+        - warm_up
     )
     return JobJournal(
         job_name=job_name,
-        began=tuple(dict.fromkeys(run_id for each in sessions for run_id in each.began)),
-        probed=frozenset[str]().union(*(each.probed for each in sessions)),
-        has_worked=any(each.began or each.probed or each.has_warmed_up for each in sessions),
+        began=tuple(dict.fromkeys(run_id for session in sessions for run_id in session.began)),
+        probed=frozenset[str]().union(*(session.probed for session in sessions)),
+        has_worked=any(
+            session.began or session.probed or session.has_warmed_up for session in sessions
+        ),
         left={run_id: reason for run_id, (reason, _) in last.left.items()},
         spent_seconds={run_id: max(0.0, at - last.began[run_id]) for run_id, at in over.items()},
         restarts=len(sessions) - 1,
@@ -170,13 +177,13 @@ def merge_journals(job_name: str, hosts: Sequence[JobJournal]) -> JobJournal:
     """
     if not hosts:
         return JobJournal(job_name=job_name)
-    fullest = max(hosts, key=lambda each: (len(each.began), each.end_seconds is not None))
+    fullest = max(hosts, key=lambda host: (len(host.began), host.end_seconds is not None))
     return replace(
         fullest,
-        began=tuple(dict.fromkeys(run_id for each in (fullest, *hosts) for run_id in each.began)),
-        probed=frozenset[str]().union(*(each.probed for each in hosts)),
-        has_worked=any(each.has_worked for each in hosts),
-        left={run_id: reason for each in (*hosts, fullest) for run_id, reason in each.left.items()},
+        began=tuple(dict.fromkeys(run_id for host in (fullest, *hosts) for run_id in host.began)),
+        probed=frozenset[str]().union(*(host.probed for host in hosts)),
+        has_worked=any(host.has_worked for host in hosts),
+        left={run_id: reason for host in (*hosts, fullest) for run_id, reason in host.left.items()},
     )
 
 
@@ -187,11 +194,14 @@ def read_job_journal(
     host_count: int,
     sizes: Mapping[str, int] | None = None,
 ) -> JobJournal:
-    """``files``: key, relative to the job's checkpoint prefix → contents, at least of its journals
-    and ends.
+    """Read the journal of a job. Keys of other jobs and unknown names are ignored.
 
-    ``sizes``: the bytes of keys whose contents were not read. Keys of other jobs and unknown names
-    are ignored.
+    Args:
+        files: Contents by key, relative to the job's checkpoint prefix: at least its journals and
+            ends.
+        job_name: Name of the job.
+        host_count: Number of its hosts.
+        sizes: Bytes of keys whose contents were not read.
     """
     hosts = [
         read_host_journal(job_name, files[key])
@@ -222,14 +232,16 @@ def _ends(
     host_count: int,
     job_name: str | None = None,
 ) -> dict[tuple[str, str], RunEnd]:
-    """Run and job → the end on all hosts. ``job_name`` of None: all jobs."""
+    """The end on all hosts of each run and job. Without ``job_name``, ends of all jobs."""
     hosts: dict[tuple[str, str], list[HostEnd]] = {}
     for key, (run_id, folder, job, name) in _parts(files, _END_DEPTH):
         if folder == journal_format.ENDED and job_name in (None, job) and name.endswith(".json"):
             end = read_host_end(key, files, sizes)
             if end is not None:
                 hosts.setdefault((run_id, job), []).append(end)
-    agreed = {key: agree(found, host_count=host_count) for key, found in sorted(hosts.items())}
+    agreed = {
+        key: agree(ends_of_run, host_count=host_count) for key, ends_of_run in sorted(hosts.items())
+    }
     return {key: end for key, end in agreed.items() if end is not None}
 
 

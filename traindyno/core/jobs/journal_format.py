@@ -83,8 +83,12 @@ PARENT_ENDED = "parent_ended"
 RUN_BEGAN = "run_began"
 RUN_ENDED = "run_ended"
 RUN_SKIPPED = "run_skipped"  # it had ended in an earlier attempt
-WARM_UP_BEGAN, WARMED_UP = "warm_up_began", "warmed_up"  # the throw-away run before the first one
-PROBE_BEGAN, PROBED = "probe_began", "probed"  # a throw-away run that shows whether a batch fits
+# The throw-away run before the first one.
+WARM_UP_BEGAN = "warm_up_began"
+WARMED_UP = "warmed_up"
+# A throw-away run that shows whether a batch fits.
+PROBE_BEGAN = "probe_began"
+PROBED = "probed"
 RUN_LEFT = "run_left"  # not started, or not finished, for the next attempt: ``reason``
 
 # Reasons for the end of a run. A run that the job's deadline cut off is left, unless it was the
@@ -92,7 +96,7 @@ RUN_LEFT = "run_left"  # not started, or not finished, for the next attempt: ``r
 EXITED = (
     "exited"  # all its processes exited on every host, or the first that failed made the others end
 )
-TIME_LIMIT = "time_limit"  # its own limit, or that of the job, which it had for itself
+TIME_LIMIT = "time_limit"  # its own limit, or the limit of a job that carried only this run
 JOBS_DIED = "jobs_died"  # it ended the job, or the job died, so often; it is not started again
 MOST_DEATHS = 2
 DEVICE_BUSY = "device_busy"  # the device's memory was not freed before it: it was not started
@@ -111,9 +115,9 @@ LEFT_REASONS = (DEADLINE, STOPPED, PEER_LOST, NOT_RECORDED)
 
 
 def read_object(text: bytes) -> Optional[Dict[str, Any]]:
-    """None for a line that a full disk or a death has damaged."""
+    """Read the object of a line; None for a line that a full disk or a death has damaged."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None

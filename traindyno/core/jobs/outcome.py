@@ -30,7 +30,7 @@ OWN_FAILURES = frozenset(
 )
 # The service causes these, or lacks capacity.
 FAULTS = frozenset({Outcome.INTERNAL_ERROR, Outcome.CAPACITY_UNAVAILABLE})
-# The time of such a run predicts that of the cell's next one.
+# The time of such a run predicts the time of the cell's next one.
 TELLS_TIME = {Outcome.COMPLETED} | OWN_FAILURES - {Outcome.USER_CODE_ERROR}
 # A run that ended so was measured with its batch.
 HAD_BATCH = frozenset({Outcome.COMPLETED, Outcome.OUTPACED})

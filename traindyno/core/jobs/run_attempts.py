@@ -48,7 +48,7 @@ def divide_job(
     A run's weight is its own time and an equal part of the rest; a spot discount is the same for
     all.
 
-    ``began``: the runs that the job worked for, in order. If there are none, those that were
+    ``began``: the runs that the job worked for, in order. If there are none, all that were
     ``waiting`` share equally.
     """
     sharing = began or waiting
@@ -79,8 +79,10 @@ def divide_job(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Times:
-    """``rest`` of the job is the time that no run has for itself: ``start``, ``end``, between the
-    runs, and throw-away runs, which are billed and which no run of the whole workload would have.
+    """Division of a job's time.
+
+    ``rest`` is the time that no run has for itself: ``start``, ``end``, between the runs, and
+    throw-away runs, which are billed and which no run of the whole workload would have.
     """
 
     own: Mapping[str, float]
@@ -90,19 +92,21 @@ class _Times:
 
 
 def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Times:
-    """Runs whose own time is unknown, as the job or an interruption cut them off, have what is
-    left, equally.
+    """Divide the job's time among its runs.
+
+    Runs whose own time is unknown, as the job or an interruption cut them off, get equal parts of
+    what is left.
     """
     whole = trained_seconds(job) or 0.0
     # Code in a job can write the ends of its runs: times that exceed the job's are refused, one or
     # all together.
     limit = (whole if job.training_seconds is not None else float("inf")) + CLOCK_SECONDS
-    found = {
+    seconds_by_run = {
         run_id: seconds
         for run_id in began
         if (seconds := _known_seconds(journal, run_id)) is not None
     }
-    possible = {run_id: seconds for run_id, seconds in found.items() if seconds <= limit}
+    possible = {run_id: seconds for run_id, seconds in seconds_by_run.items() if seconds <= limit}
     known = possible if sum(possible.values()) <= limit else {}
     unknown = [run_id for run_id in began if run_id not in known]
     rest = max(0.0, whole - sum(known.values()))
@@ -125,7 +129,7 @@ def _divide_time(job: Attempt, journal: JobJournal, began: Sequence[str]) -> _Ti
 
 
 def _known_seconds(journal: JobJournal, run_id: str) -> float | None:
-    """None if no parent saw the run both begin and end."""
+    """Seconds of a run; None if no parent saw the run both begin and end."""
     if run_id in journal.interrupted:
         return None
     end = journal.ends.get(run_id)
@@ -150,13 +154,15 @@ def _start_seconds(job: Attempt, journal: JobJournal) -> float:
 
 
 def _trained(job: Attempt, weights: Sequence[int]) -> Sequence[float | None]:
-    """In proportion to what is billed, so that the billed share of a run's time is the job's."""
+    """Training time of a run, in proportion to its billed time, so that the billed share is the
+    job's.
+    """
     whole = trained_seconds(job)
     if whole is None:
         return [None] * len(weights)
     billed = divide_seconds(job.billable_seconds or whole, weights)
     total = sum(billed)
-    return [whole * each / total if total else whole / len(weights) for each in billed]
+    return [whole * weight / total if total else whole / len(weights) for weight in billed]
 
 
 def attempts_of_run(
@@ -172,7 +178,7 @@ def attempts_of_run(
     ``jobs``: all attempts of the shared job, in order, each with its journal, if it left one.
     ``planned``: its runs, in order. The shares of all runs add up to what each job was billed.
     """
-    found = []
+    attempts_of = []
     waiting = list(planned)
     end: RunEnd | None = None
     for number, (job, journal) in enumerate(jobs, start=1):
@@ -192,9 +198,9 @@ def attempts_of_run(
             part = _with_end(part, end, outcome_of)
             has_begun = run_id in began or run_id in told.probed
             is_of_another = end is None and told.has_worked and not has_begun
-            found.append(_of_another(part) if is_of_another else part)
-        waiting = [each for each in waiting if each not in told.ends]
-    return tuple(found)
+            attempts_of.append(_of_another(part) if is_of_another else part)
+        waiting = [run_id for run_id in waiting if run_id not in told.ends]
+    return tuple(attempts_of)
 
 
 def _runs_of(
@@ -216,7 +222,7 @@ def _runs_of(
         return began, None
     # A fault hit the next run before its first line was uploaded.
     turn = next(
-        (each for each in waiting if each not in {*began, *journal.ends, *journal.left}), None
+        (run_id for run_id in waiting if run_id not in {*began, *journal.ends, *journal.left}), None
     )
     return [*began, turn] if began and turn else began, turn
 
@@ -259,7 +265,7 @@ def _with_end(part: Attempt, end: RunEnd | None, outcome_of: Classify) -> Attemp
 
 
 def _of_another(part: Attempt) -> Attempt:
-    """For a run that did not begin in the job: another one may have ended it."""
+    """Message of a run that did not begin in the job: another one may have ended it."""
     if part.outcome not in _OF_RUN_IN_PROGRESS:
         return part
     message = f"not started: its job ended before its turn ({part.outcome}: {part.message})"
@@ -280,9 +286,10 @@ class JobProgress:
 
 
 def is_last_attempt(number: int, *, idle: int, max_attempts: int) -> bool:
-    """``idle``: the attempts in which no run has ended, this one included.
+    """Whether no further attempt is allowed.
 
-    The others don't count against the limit.
+    ``idle`` counts the attempts in which no run has ended, this one included. The others don't
+    count against the limit.
     """
     return idle >= max_attempts or number >= MOST_ATTEMPTS
 

@@ -52,7 +52,7 @@ class OutpacedBound:
 
 
 def read_bound(value: object) -> OutpacedBound | None:
-    """As the job's parent wrote it; None if it is damaged or absent."""
+    """Read the bound as the job's parent wrote it; None if it is damaged or absent."""
     if not isinstance(value, Mapping):
         return None
     by = text_of(value.get("by"))
@@ -77,15 +77,17 @@ class BatchFinding:
 
 
 def read_batch_finding(value: object) -> BatchFinding | None:
-    """As the job's parent wrote it; None if it is damaged or absent."""
+    """Read the result of a batch search as the job's parent wrote it; None if it is damaged or
+    absent.
+    """
     if not isinstance(value, Mapping):
         return None
     batch = whole_of(value.get("batch"))
     probes = value.get("probes")
     if batch is None or batch < 1 or not isinstance(probes, Sequence):
         return None
-    read = [_probe(each) for each in probes]
-    known = tuple(each for each in read if each is not None)
+    read = [_probe(probe) for probe in probes]
+    known = tuple(probe for probe in read if probe is not None)
     return BatchFinding(batch=batch, probes=known) if len(known) == len(read) else None
 
 
@@ -107,36 +109,39 @@ def _probe(value: object) -> Probe | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """Times are epoch seconds, by the clock of the host that failed or ended first."""
+    """End of a run. Times are epoch seconds, by the clock of the host that failed or ended
+    first.
+    """
 
     #: One of ``journal_format.REASONS``, or what a later version of the parent writes.
     reason: str
-    #: Of the process that gave the reason; None if there is none, or if a signal ended it.
+    #: Exit code of the process that gave the reason; None without one, or if a signal ended it.
     exit_code: int | None = None
-    #: That ended the process.
+    #: Signal that ended the process.
     signal: int | None = None
     #: The run's failure file, or the last lines of its output.
     failure: str | None = None
     #: Processes that the kernel killed for memory while it ran, on all hosts.
     oom_kills: int = 0
     ended_at: float
-    #: From the barrier at which the run began to the end of its clean-up.
+    #: Seconds from the barrier at which the run began to the end of its clean-up.
     own_seconds: float
-    #: Among the runs that began in the job, from 1; 0 if it did not begin.
+    #: Place among the runs that began in the job, from 1; 0 if it did not begin.
     place: int
-    #: On which it failed, or the first one.
+    #: Host on which it failed, or the first one.
     host: str | None = None
-    #: Of a run that was outpaced.
+    #: Bound by which the run was outpaced, if it was.
     bound: OutpacedBound | None = None
-    #: Of a run whose batch was searched.
+    #: Result of the search for its batch, if there was one.
     batch: BatchFinding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEnd:
-    """``hosts``: all of them, each of which writes its own.
+    """End of a run as one host wrote it.
 
-    ``is_failed``: whether the run failed on this one.
+    ``hosts`` are all hosts, each of which writes its own. ``is_failed`` says whether the run failed
+    on this one.
     """
 
     host: str
@@ -146,47 +151,56 @@ class HostEnd:
 
 
 def read_host_end(key: str, files: Mapping[str, bytes], sizes: Mapping[str, int]) -> HostEnd | None:
-    """None if the file is damaged, or if a file that it names is missing or differs."""
-    found = read_object(files[key])
-    end = None if found is None else _host_end_of(found, key)
-    if found is None or end is None:
+    """Read the end that one host wrote; None if the file is damaged, or if a file that it names is
+    missing or differs.
+    """
+    document = read_object(files[key])
+    end = None if document is None else _host_end_of(document, key)
+    if document is None or end is None:
         return None
     return (
         end
-        if all(_agrees(name, said, files, sizes) for name, said in found["files"].items())
+        if all(_agrees(name, said, files, sizes) for name, said in document["files"].items())
         else None
     )
 
 
 def agree(ends: Sequence[HostEnd], *, host_count: int) -> RunEnd | None:
-    """One end of those on all hosts: where the run failed decides. None if one is missing."""
-    hosts = {each.host for each in ends}
-    if len(hosts) != host_count or any(each.hosts != hosts for each in ends):
+    """The one end of a run by its ends on all hosts; None if one is missing.
+
+    The host on which the run failed decides.
+    """
+    hosts = {end.host for end in ends}
+    if len(hosts) != host_count or any(end.hosts != hosts for end in ends):
         return None
     first = min(
-        ends, key=lambda each: (not each.is_failed, each.end.failure is None, each.end.ended_at)
+        ends, key=lambda end: (not end.is_failed, end.end.failure is None, end.end.ended_at)
     )
     shown = first.host if first.is_failed else min(hosts, key=lambda host: (len(host), host))
     return replace(
         first.end,
         host=shown,
-        own_seconds=max(each.end.own_seconds for each in ends),
-        oom_kills=sum(each.end.oom_kills for each in ends),
+        own_seconds=max(end.end.own_seconds for end in ends),
+        oom_kills=sum(end.end.oom_kills for end in ends),
     )
 
 
-def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
-    """None if what every end has is missing, or if it is of another run or version."""
+def _host_end_of(document: Mapping[str, Any], key: str) -> HostEnd | None:
+    """The end in a document; None if it lacks what every end has, or if it is of another run or
+    version.
+    """
     run_id, _, job_name, _ = key.split("/")
-    if (found.get("version"), found.get("run_id"), found.get("job_name")) != (
+    if (document.get("version"), document.get("run_id"), document.get("job_name")) != (
         FORMAT_VERSION,
         run_id,
         job_name,
     ):
         return None
-    reason, host, files, hosts = (found.get(name) for name in ("reason", "host", "files", "hosts"))
-    ended_at = number_of(found.get("ended_at"))
-    own = number_of(found.get("own_milliseconds"))
+    reason, host, files, hosts = (
+        document.get(name) for name in ("reason", "host", "files", "hosts")
+    )
+    ended_at = number_of(document.get("ended_at"))
+    own = number_of(document.get("own_milliseconds"))
     names = [name for name in hosts if isinstance(name, str)] if isinstance(hosts, list) else []
     if not (isinstance(reason, str) and isinstance(host, str) and isinstance(files, dict)):
         return None
@@ -194,18 +208,18 @@ def _host_end_of(found: Mapping[str, Any], key: str) -> HostEnd | None:
         return None
     end = RunEnd(
         reason=reason,
-        exit_code=whole_of(found.get("exit_code")),
-        signal=whole_of(found.get("signal")),
-        failure=text_of(found.get("failure")) or None,
-        oom_kills=_count(found.get("oom_kills")),
+        exit_code=whole_of(document.get("exit_code")),
+        signal=whole_of(document.get("signal")),
+        failure=text_of(document.get("failure")) or None,
+        oom_kills=_count(document.get("oom_kills")),
         ended_at=ended_at,
         own_seconds=max(0.0, own / 1000),
-        place=_count(found.get("place")),
-        bound=read_bound(found.get("bound")),
-        batch=read_batch_finding(found.get("batch")),
+        place=_count(document.get("place")),
+        bound=read_bound(document.get("bound")),
+        batch=read_batch_finding(document.get("batch")),
     )
     return HostEnd(
-        host=host, hosts=frozenset(names), is_failed=found.get("failed_host") == host, end=end
+        host=host, hosts=frozenset(names), is_failed=document.get("failed_host") == host, end=end
     )
 
 

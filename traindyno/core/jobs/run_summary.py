@@ -24,7 +24,9 @@ class RunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """Unknown values are None. The projected time and cost are those of the whole workload."""
+    """Summary of a run. Unknown values are None. Projected time and cost are of the whole
+    workload.
+    """
 
     execution_id: str
     cell_id: str
@@ -37,7 +39,7 @@ class RunSummary:
     time: RunTime
     samples_per_second: float | None = None
     mean_step_seconds: float | None = None
-    #: From the first measured step to the last.
+    #: Number of steps from the first measured one to the last.
     steps: int | None = None
     projected_seconds: float | None = None
     projected_usd: Decimal | None = None

@@ -33,17 +33,17 @@ def find_regimes(levels: Sequence[float]) -> tuple[Regime, ...]:
     """
     sums = [0.0, *accumulate(levels)]
     pending = [(0, len(levels))]
-    found = []
+    regimes = []
     while pending:
         first, end = pending.pop()
         split = _find_change(levels[first:end])
         if split is None:
-            found.append(
+            regimes.append(
                 Regime(first=first, end=end, level=(sums[end] - sums[first]) / (end - first))
             )
         else:
             pending += [(first + split, end), (first, first + split)]
-    return tuple(found)
+    return tuple(regimes)
 
 
 def _find_change(levels: Sequence[float]) -> int | None:

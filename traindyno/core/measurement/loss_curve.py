@@ -16,8 +16,8 @@ class LossPoint:
     """Mean loss of ``steps`` neighbouring logged steps, not a number if one of theirs is not
     finite.
 
-    ``samples``: those that all ranks had processed by the last of these steps. ``seconds``: from
-    the begin of the job's log to the end of that step.
+    ``samples`` counts the samples that all ranks had processed by the last of these steps.
+    ``seconds``: from the begin of the job's log to the end of that step.
     """
 
     step: int
@@ -29,7 +29,9 @@ class LossPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossCurve:
-    """``last`` is a single step's loss; ``diverged_at_step`` is the first whose loss was not
+    """Loss of a run by step.
+
+    ``last`` is a single step's loss; ``diverged_at_step`` is the first step whose loss was not
     finite.
     """
 

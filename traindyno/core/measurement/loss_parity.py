@@ -38,8 +38,8 @@ def seeds_of(results: Sequence[RunResult]) -> tuple[int, ...] | None:
 
     None if one shows no seed, or is simulated.
     """
-    found = {None if result.is_simulated else result.seed for result in results}
-    return None if None in found else tuple(sorted(seed for seed in found if seed is not None))
+    seeds = {None if result.is_simulated else result.seed for result in results}
+    return None if None in seeds else tuple(sorted(seed for seed in seeds if seed is not None))
 
 
 def are_draws_of_seeds(results: Sequence[RunResult]) -> bool:
@@ -63,7 +63,10 @@ class ParityFinding(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossSpread:
-    """``variance`` is that of the logarithm of a trial's loss, from run to run."""
+    """Scatter of the loss between trials.
+
+    ``variance`` is the variance of the logarithm of a trial's loss, from run to run.
+    """
 
     variance: float
     degrees_of_freedom: float
@@ -71,7 +74,10 @@ class LossSpread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossParity:
-    """``ratio`` is the cell's late loss ÷ the reference's; it is None if a loss is missing."""
+    """Comparison of a cell's loss with the reference's.
+
+    ``ratio`` is the cell's late loss ÷ the reference's; it is None if a loss is missing.
+    """
 
     reference_cell_id: str
     cell_id: str
@@ -93,7 +99,7 @@ def check_loss_parities(
     late = [[_late(curve, end) for curve in side] for side in curves]
     losses = list[dict[int | None, float]]()
     for trials, side in zip(cells, late, strict=True):
-        means = [fmean(each) for each in side] if all(side) else []
+        means = [fmean(losses_of_run) for losses_of_run in side] if all(side) else []
         seeds = [result.seed for result in trials] if are_draws_of_seeds(trials) else [None]
         losses.append(
             dict(zip(seeds, means if len(seeds) > 1 else [fmean(means)], strict=True))
@@ -103,8 +109,8 @@ def check_loss_parities(
     spread = pool_spread([list(side.values()) for side in losses])
     parities = []
     for trials, own in zip(cells[1:], losses[1:], strict=True):
-        found = _compare(own, losses[0], spread)
-        finding = _judge(found, tolerance, SIGNIFICANCE / (len(cells) - 1))
+        comparison = _compare(own, losses[0], spread)
+        finding = _judge(comparison, tolerance, SIGNIFICANCE / (len(cells) - 1))
         if finding is ParityFinding.ONE_TRIAL and min(len(trials), len(cells[0])) > 1:
             finding = ParityFinding.ONE_SEED
         parities.append(
@@ -112,8 +118,8 @@ def check_loss_parities(
                 reference_cell_id=cells[0][0].run.cell.cell_id,
                 cell_id=trials[0].run.cell.cell_id,
                 finding=finding,
-                ratio=found.ratio if found else None,
-                interval=found.interval if found else None,
+                ratio=comparison.ratio if comparison else None,
+                interval=comparison.interval if comparison else None,
                 tolerance=tolerance,
             )
         )
@@ -164,11 +170,11 @@ def pool_spread(losses: Iterable[Sequence[float]]) -> LossSpread | None:
     )
 
 
-def _judge(found: Comparison | None, tolerance: float, share: float) -> ParityFinding:
-    if found is None:
+def _judge(comparison: Comparison | None, tolerance: float, share: float) -> ParityFinding:
+    if comparison is None:
         return ParityFinding.UNKNOWN
-    above = found.p_at_least(1 + tolerance)
-    below = found.p_at_least(1 / (1 + tolerance))
+    above = comparison.p_at_least(1 + tolerance)
+    below = comparison.p_at_least(1 / (1 + tolerance))
     if above is None or below is None:
         return ParityFinding.ONE_TRIAL
     if above < SIGNIFICANCE and 1 - below < SIGNIFICANCE:

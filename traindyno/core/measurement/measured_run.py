@@ -12,7 +12,7 @@ from traindyno.core.measurement.run_phases import divide_steps, wall_seconds
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
 from traindyno.core.measurement.steady_window import SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
-from traindyno.core.measurement.step_time import SingleStall
+from traindyno.core.measurement.step_time import SingleStall, StepTime
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.step_log.content import ProcessLog, Session, StepLog
 from traindyno.core.step_log.fields import Evaluation, ModelSize, facts_of
@@ -43,11 +43,12 @@ def checkpoint_seconds(session: Session) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """Shares between 0 and 1, of the worst host while the session ran.
+    """Other work on the hosts, as shares between 0 and 1 of the worst host while the session ran.
 
-    ``steal_share``: CPU time that the hypervisor gave to others ÷ the host's capacity.
-    ``foreign_share``: CPU time of processes outside the job ÷ the host's capacity. ``queue_share``:
-    time for which the job's threads were ready and had no core ÷ (that + their CPU time).
+    ``steal_share`` is the CPU time that the hypervisor gave to others ÷ the host's capacity, and
+    ``foreign_share`` the CPU time of processes outside the job ÷ the host's capacity.
+    ``queue_share`` is the time for which the job's threads were ready and had no core ÷ (that time
+    + their CPU time).
     """
 
     steal_share: float
@@ -61,8 +62,10 @@ class Contention:
 
     @property
     def is_contended(self) -> bool:
-        """Threads also wait if a job has more threads than cores, so waiting counts only together
-        with foreign work.
+        """Whether other work disturbed the run.
+
+        Threads also wait if a job has more threads than cores, so waiting counts only together with
+        foreign work.
         """
         waits_for_others = (
             self.queue_share > LARGEST_FOREIGN_SHARE and self.foreign_share > LARGEST_FOREIGN_SHARE
@@ -71,16 +74,20 @@ class Contention:
 
 
 def measure_contention(session: Session) -> Contention | None:
-    """None if no process logged host loads (not Linux, a run shorter than a line's interval)."""
+    """Contention of a session; None if no process logged host loads (not Linux, or a run shorter
+    than a line's interval).
+    """
     hosts: dict[str, list[ProcessLog]] = {}
     for process in session.processes:
         if process.host_loads and process.environment is not None:
             hosts.setdefault(process.environment.host_id or process.environment.host, []).append(
                 process
             )
-    found = map(_of_host, hosts.values())
+    contentions = map(_of_host, hosts.values())
     return max(
-        found, key=lambda one: (one.is_contended, one.steal_share + one.queue_share), default=None
+        contentions,
+        key=lambda one: (one.is_contended, one.steal_share + one.queue_share),
+        default=None,
     )
 
 
@@ -122,7 +129,7 @@ class MeasuredRun:
     """What the step log of one run shows."""
 
     steady_state: SteadyState
-    #: None if no step was steady, or if a rank's log is missing: then not all work is known.
+    #: Rate; None if no step was steady, or if a rank's log is missing: then some work is unknown.
     throughput: Throughput | None
     samples_before_steady: int
     loss: LossCurve
@@ -141,9 +148,9 @@ class MeasuredRun:
     checkpoint_seconds: float | None
     #: Why the run ended before its last step (see ``end_line``).
     end_reason: str | None
-    #: They are in the rate as they were seen.
+    #: Stalls whose rate is unknown; the run's rate has them as they were seen.
     undecided_stalls: tuple[SingleStall, ...]
-    #: None below 20 steps.
+    #: Drift of the steady window; None below 20 steps.
     drift: Drift | None
     #: What a step consists of; None without a rate.
     step_parts: StepParts | None
@@ -162,7 +169,10 @@ class MeasuredRun:
 
     @property
     def is_unsteady(self) -> bool:
-        """False if it ended at its target: its time is measured, and not projected."""
+        """Whether the run was not steady.
+
+        False for a run that ended at its target, since its time is measured and not projected.
+        """
         return not self.steady_state.is_reached and not self.ended_at_target
 
     @property
@@ -191,22 +201,29 @@ def measure_run(
     warmup_steps: int | None,
     peak_flops_per_device: float | None,
 ) -> MeasuredRun:
-    """``session`` is the one of ``step_log`` that is measured, ``table`` its steps."""
+    """Measure a run.
+
+    Args:
+        step_log: Log of the run.
+        session: Session of the log that is measured.
+        table: Steps of that session.
+        warmup_steps: Steps to leave out; None to find the steady window.
+        peak_flops_per_device: Peak of the device; None where unknown.
+    """
     step_time = measure_table(table, warmup_steps=warmup_steps)
     steady = step_time.steady_state
-    sessions = [each for each in step_log.sessions if each.job_name == session.job_name]
-    began_at = min(each.first_logged for each in sessions)
+    sessions = [logged for logged in step_log.sessions if logged.job_name == session.job_name]
+    began_at = min(logged.first_logged for logged in sessions)
     divided = divide_steps(step_log.sessions)
     others = [
-        each
-        for each in divided
-        if each.session is not session and each.session.job_name == session.job_name
+        part
+        for part in divided
+        if part.session is not session and part.session.job_name == session.job_name
     ]
-    kept_seconds = sum(wall_seconds(each.kept) for each in others)
+    kept_seconds = sum(wall_seconds(other.kept) for other in others)
     unknown_work = name_unknown_work(session)
-    is_whole = not session.missing_ranks and not unknown_work
     throughput = None
-    if is_whole:
+    if not session.missing_ranks and not unknown_work:
         throughput = measure_throughput(
             table,
             step_time,
@@ -215,25 +232,21 @@ def measure_run(
             peak_flops_per_device=peak_flops_per_device,
         )
     # an earlier job than the measured one may have run the first kept steps
-    first_began = min([began_at, *(each.session.begin for each in divided if len(each.kept))])
-    peaks = [peak for rank in table.ranks if (peak := rank.steps.peak_memory_bytes)]
-    steady_seconds = (
-        table.wall_seconds(steady.warmup_steps, len(table) - 1) - step_time.one_time_seconds
-    )
+    first_began = min([began_at, *(part.session.begin for part in divided if len(part.kept))])
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput,
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
-        loss=draw_loss_curve(*(each.kept for each in divided), began_at=first_began),
-        evaluations=tuple(each for session in sessions for each in session.evaluations),
-        peak_memory_bytes=max(peaks, default=None),
+        loss=draw_loss_curve(*(part.kept for part in divided), began_at=first_began),
+        evaluations=tuple(evaluation for session in sessions for evaluation in session.evaluations),
+        peak_memory_bytes=_peak_memory(table),
         model=step_log.model,
         contention=measure_contention(session),
         recurring=step_time.recurring,
         one_time=tuple(
             replace(event, step=table.numbers[event.step]) for event in step_time.one_time
         ),
-        steady_seconds=max(0.0, steady_seconds),
+        steady_seconds=_steady_seconds(table, step_time),
         job=MeasuredJob(
             name=session.job_name,
             began_at=began_at,
@@ -248,6 +261,17 @@ def measure_run(
         step_parts=measure_parts(session, table, throughput, step_time.relative_error),
         unknown_work=unknown_work,
     )
+
+
+def _peak_memory(table: StepTable) -> int | None:
+    peaks = [rank.steps.peak_memory_bytes for rank in table.ranks]
+    return max((peak for peak in peaks if peak), default=None)
+
+
+def _steady_seconds(table: StepTable, step_time: StepTime) -> float:
+    """Wall time of the steady window without one-time events."""
+    first = step_time.steady_state.warmup_steps
+    return max(0.0, table.wall_seconds(first, len(table) - 1) - step_time.one_time_seconds)
 
 
 def read_environment(step_log: StepLog) -> RunEnvironment | None:
@@ -273,8 +297,8 @@ def read_environment(step_log: StepLog) -> RunEnvironment | None:
 
 def _lost_seconds(sessions: Sequence[Session], measured: Session) -> float:
     """The time from the first session's begin to the last one's end, less the measured session."""
-    ends = [each.end for each in sessions if each.end is not None]
+    ends = [session.end for session in sessions if session.end is not None]
     own_end = measured.end
     if own_end is None:
         return 0.0
-    return max(ends) - min(each.begin for each in sessions) - (own_end - measured.begin)
+    return max(ends) - min(session.begin for session in sessions) - (own_end - measured.begin)

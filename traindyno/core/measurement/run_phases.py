@@ -31,9 +31,10 @@ AFTER_STEPS = ("last_checkpoint", "evaluate", "save", PROBE, "teardown")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSteps:
-    """``kept``: the steps after which a later session continued, or the run ended.
+    """Steps of one session.
 
-    ``repeated``: steps that a later session did again.
+    ``kept`` are the steps after which a later session continued, or the run ended. ``repeated`` are
+    steps that a later session did again.
     """
 
     session: Session
@@ -86,14 +87,15 @@ def measure_phases(
     for attempt in attempts:
         _add(service, phases_alone(attempt))
     script = _script_seconds(session, table, warmup_steps) if session else {}
-    for each in others:
-        _add(script, _seconds_of_interrupted(each))
+    for interrupted in others:
+        _add(script, _seconds_of_interrupted(interrupted))
     training = service.pop(TRAINING, None)
     start = dict[str, float]()
     other = dict[str, float]()
     if training is not None:
         measured = next(
-            (each for each in attempts if session and each.job_name == session.job_name), None
+            (attempt for attempt in attempts if session and attempt.job_name == session.job_name),
+            None,
         )
         parts = job_parts(measured, session) if measured and session else {}
         other = divide(max(0.0, training - sum(script.values())), parts)
@@ -104,8 +106,10 @@ def measure_phases(
 
 
 def job_parts(attempt: Attempt, session: Session) -> dict[str, float]:
-    """What the job did of its training time before the session's first phase: the container, the
-    toolkit, packages; of a shared job, its parent and its warm-up run, and its end.
+    """Parts of the job's training time before the session's first phase: the container, the
+    toolkit, packages.
+
+    A shared job also has its parent and its warm-up run, and its end.
     """
     share = attempt.share
     phases = phases_alone(attempt)
@@ -120,13 +124,15 @@ def job_parts(attempt: Attempt, session: Session) -> dict[str, float]:
 
 
 def divide(seconds: float, parts: Mapping[str, float]) -> dict[str, float]:
-    """Time in no logged phase: its parts, as far as it goes, and the rest as ``other``."""
-    found = dict[str, float]()
+    """Divide time that is in no logged phase into its parts, as far as it goes, and the rest as
+    ``other``.
+    """
+    divided = dict[str, float]()
     for name, part in parts.items():
         if part > 0 and seconds > 0:
-            found[name] = min(seconds, part)
-            seconds -= found[name]
-    return {**found, OTHER: seconds}
+            divided[name] = min(seconds, part)
+            seconds -= divided[name]
+    return {**divided, OTHER: seconds}
 
 
 def phases_alone(attempt: Attempt) -> Mapping[str, float]:
@@ -172,7 +178,7 @@ def script_phases(phases: Mapping[str, float]) -> dict[str, float]:
 
 
 def _beside_training(phases: Mapping[str, float]) -> float:
-    """What is billed beside the training."""
+    """Billed time beside the training."""
     return sum(
         seconds for name, seconds in phases.items() if name not in (*UNBILLED_PHASES, TRAINING)
     )

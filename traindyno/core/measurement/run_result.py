@@ -22,6 +22,7 @@ from traindyno.core.measurement.measured_run import (
 )
 from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, measure_phases
 from traindyno.core.measurement.throughput import Throughput
+from traindyno.core.run.settings import Settings
 from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.run.workload import FullRun
 from traindyno.core.step_log.content import Session, StepLog
@@ -40,22 +41,24 @@ PREPARATION_RESULT = Format(name="preparation result", version=1)
 
 
 def describe_doubt(step_log: StepLog | None, log_tail: Sequence[str]) -> str | None:
-    """``log_tail``: the last lines of the job's log. None where nothing is doubtful.
+    """What makes a run doubtful; None where nothing does.
 
     Of the sessions with steps the last one counts: an earlier one may have ended with its job or
-    its instance.
+    its instance. ``log_tail`` has the last lines of the job's log.
     """
     session = (
-        next((each for each in reversed(step_log.sessions) if each.common_steps), None)
+        next((logged for logged in reversed(step_log.sessions) if logged.common_steps), None)
         if step_log
         else None
     )
-    found = [each for each in (_ending_traceback(log_tail), _cut_off(session)) if each is not None]
-    return "; ".join(found) or None
+    doubts = [
+        doubt for doubt in (_ending_traceback(log_tail), _cut_off(session)) if doubt is not None
+    ]
+    return "; ".join(doubts) or None
 
 
 def _cut_off(session: Session | None) -> str | None:
-    cut_off = [each for each in session.processes if not each.is_ended] if session else []
+    cut_off = [process for process in session.processes if not process.is_ended] if session else []
     if not cut_off:
         return None
     steps = len(cut_off[0].steps)
@@ -86,8 +89,10 @@ def _ending_traceback(log_tail: Sequence[str]) -> str | None:
 
 
 def billed_seconds(attempts: Sequence[Attempt]) -> float | None:
-    """All attempts together; None if any of them is unknown."""
-    known = [each.billable_seconds for each in attempts if each.billable_seconds is not None]
+    """Billed seconds of all attempts together; None if any of them is unknown."""
+    known = [
+        attempt.billable_seconds for attempt in attempts if attempt.billable_seconds is not None
+    ]
     return sum(known) if known and len(known) == len(attempts) else None
 
 
@@ -107,11 +112,12 @@ class PaidPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """``examples`` is the whole workload's, from which costs are projected.
+    """Result of a run.
 
-    ``message``: why it failed, or what makes a completed one doubtful. ``is_simulated`` marks
-    results of a replayed or modelled trace; it is shown wherever the numbers are shown. ``seed``:
-    the trial's, None unless the run shows that it trained with it.
+    ``examples`` is the whole workload's number, from which costs are projected. ``message`` says
+    why the run failed, or what makes a completed one doubtful. ``is_simulated`` marks results of a
+    replayed or modelled trace; it is shown wherever the numbers are shown. ``seed`` is the trial's,
+    None unless the run shows that it trained with it.
     """
 
     run: Run
@@ -142,7 +148,7 @@ class RunResult:
 
     @property
     def batch_finding(self) -> BatchFinding | None:
-        """What its probes showed; None unless it searched its batch."""
+        """Result of the probes; None unless the run searched its batch."""
         return self.attempts[-1].batch if self.attempts else None
 
     @property
@@ -191,39 +197,35 @@ def build_run_result(
     log_tail: Sequence[str] = (),
     is_simulated: bool = False,
 ) -> RunResult:
-    """``step_log`` is None if no process wrote one."""
+    """Result of a run that has ended.
+
+    Args:
+        attempts: Its attempts.
+        step_log: Step log; None if no process wrote one.
+        price: Price that was paid.
+        message: Reason of a failure.
+    """
     session = step_log.measured if step_log else None
     table = tabulate_steps(session) if session else None
     measured = None
     others = list[SessionSteps]()
     if step_log is not None and session is not None and table is not None:
-        # the peak is known for the 16-bit formats only, dense
-        settings = run.cell.settings
-        known = find_instance_type(run.cell.settings.instance)
-        is_known = known is not None and settings.precision is not Precision.FP32
         measured = measure_run(
             step_log,
             session,
             table,
             warmup_steps=suite.measurement.warmup,
-            peak_flops_per_device=known.device.half_flops if known and is_known else None,
+            peak_flops_per_device=_peak_flops(run.cell.settings),
         )
-        divided = [
-            each
-            for each in divide_steps(step_log.sessions)
-            if each.session.job_name == session.job_name
+        others = [
+            steps
+            for steps in divide_steps(step_log.sessions)
+            if steps.session.job_name == session.job_name and steps.session is not session
         ]
-        others = [each for each in divided if each.session is not session]
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
     contradicted = _contradiction(outcome, step_log)
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
     environment = read_environment(step_log) if step_log else None
-    # A built-in task trains with the run's seed. A script may, if it gets the seed or says that it
-    # took it.
-    gets_seed = (
-        suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None
-    )
-    says_seed = environment is not None and environment.facts.get(SEED) == run.seed
     unknown = describe_unknown_work(session) if session else None
     doubt = describe_doubt(step_log, log_tail) if outcome is Outcome.COMPLETED else None
     return RunResult(
@@ -242,17 +244,37 @@ def build_run_result(
         is_simulated=is_simulated,
         full_run=suite.workload.full_run,
         checkpoint_every_steps=suite.measurement.checkpoint_every_steps,
-        seed=run.seed if gets_seed or says_seed else None,
+        seed=run.seed if _has_trained_with_seed(run, suite, environment) else None,
     )
 
 
+def _peak_flops(settings: Settings) -> float | None:
+    """The device's peak, which is known for the dense 16-bit formats only."""
+    instance_type = find_instance_type(settings.instance)
+    if instance_type is None or settings.precision is Precision.FP32:
+        return None
+    return instance_type.device.half_flops
+
+
+def _has_trained_with_seed(run: Run, suite: Suite, environment: RunEnvironment | None) -> bool:
+    """Whether the program trained with the run's seed.
+
+    A built-in task does. A script does if it gets the seed or says that it took it.
+    """
+    if suite.workload.task is not Task.SCRIPT or suite.measurement.seed_argument is not None:
+        return True
+    return environment is not None and environment.facts.get(SEED) == run.seed
+
+
 def run_result_document(result: RunResult) -> dict[str, Any]:
-    """JSON-able: money is text, a number that is not finite is null."""
+    """Document of a result, as JSON can hold it: money is text, a number that is not finite is
+    null.
+    """
     return RUN_RESULT.mark(to_document(result))
 
 
 def parse_run_result(document: Mapping[str, Any]) -> RunResult:
-    """Raises VersionUnknown."""
+    """Read a result. Raises VersionUnknown."""
     return from_document(RUN_RESULT.read(document), RunResult)
 
 
@@ -275,7 +297,10 @@ def _contradiction(outcome: Outcome, step_log: StepLog | None) -> tuple[Outcome,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationResult:
-    """``phases_seconds``: name of a phase → seconds, of all attempts."""
+    """Result of a preparation.
+
+    ``phases_seconds`` has the seconds of each phase by its name, of all attempts.
+    """
 
     preparation: DataPreparation
     outcome: Outcome

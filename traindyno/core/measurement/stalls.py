@@ -24,11 +24,10 @@ _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """Steps ``first`` to ``last``.
+    """A stall from step ``first`` to step ``last``.
 
-    ``seconds`` is what they take beyond the level of the steps around them.
-
-    ``name`` is that of a logged phase, or else "stall".
+    ``seconds`` is the time beyond the level of the steps around them. ``name`` is the name of a
+    logged phase, or else "stall".
     """
 
     first: int
@@ -47,7 +46,7 @@ def log_levels(step_seconds: Sequence[float]) -> list[float]:
     around = (
         logs[max(0, index - _NEIGHBOURS) : index + _NEIGHBOURS + 1] for index in range(len(logs))
     )
-    typical = [sorted(each)[len(each) // 2] for each in around]
+    typical = [sorted(levels)[len(levels) // 2] for levels in around]
     distances = [abs(value - level) for value, level in zip(logs, typical, strict=True)]
     deviation = max(_DEVIATIONS_PER_MAD * median(distances), LEAST_DEVIATION)
     reach = max(_STALL_DEVIATIONS * deviation, _LEAST_STALL)
@@ -61,22 +60,25 @@ def find_stalls(step_seconds: Sequence[float], levels: Sequence[float]) -> tuple
     """Runs of steps that exceed their level; ``levels`` are logarithms and differ from the steps
     where these stall.
     """
-    found: list[Stall] = []
+    stalls: list[Stall] = []
     for index, (seconds, level) in enumerate(zip(step_seconds, levels, strict=True)):
         excess = seconds - exp(level)
         if excess <= 1e-6 * seconds:
             continue
-        previous = found[-1] if found else None
+        previous = stalls[-1] if stalls else None
         if previous is not None and index - previous.last <= 1:
-            found[-1] = Stall(first=previous.first, last=index, seconds=previous.seconds + excess)
+            stalls[-1] = Stall(first=previous.first, last=index, seconds=previous.seconds + excess)
         else:
-            found.append(Stall(first=index, last=index, seconds=excess))
-    return tuple(found)
+            stalls.append(Stall(first=index, last=index, seconds=excess))
+    return tuple(stalls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneTimeEvent:
-    """``step`` is its number; ``seconds`` are excluded from the rate and added once."""
+    """Event that happened once.
+
+    ``step`` is its number; ``seconds`` are excluded from the rate and added once.
+    """
 
     name: str
     step: int
@@ -106,7 +108,9 @@ class RecurringEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Of phases or of stalls: ``recurring`` ones, and ``single`` ones, which show no recurrence."""
+    """Events of phases or of stalls: ``recurring`` ones, and ``single`` ones, which show no
+    recurrence.
+    """
 
     recurring: tuple[RecurringEvent, ...]
     single: tuple[Stall, ...]
@@ -120,12 +124,17 @@ def classify_phases(
     first: int = 0,
     names_after_steps: Iterable[str] = (),
 ) -> Events:
-    """``phases``: seconds by index of the step's interval and by name, over all ``count`` steps of
-    the log.
+    """Divide logged phases into one-time and recurring events.
 
     Loading and compiling happen once, however often they are logged. Another phase recurs if it was
     logged twice, or once and not before half of the steps: a schedule of "every n steps" starts
     after n steps. Any other belongs to the warm-up if it was logged before step ``first``.
+
+    Args:
+        phases: Seconds by index of the step's interval and by name, over all steps of the log.
+        count: Steps of the log.
+        first: First step that counts.
+        names_after_steps: Phases that are logged after a step.
     """
     after_steps = frozenset(names_after_steps)
     places: dict[str, list[tuple[int, float]]] = {}
@@ -135,26 +144,27 @@ def classify_phases(
     recurring = []
     one_time = []
     single = []
-    for name, found in places.items():
+    for name, events in places.items():
         steps_between = _phase_period(
-            [index for index, _ in sorted(found)], count, name in after_steps
+            [index for index, _ in sorted(events)], count, name in after_steps
         )
-        if name in ONE_TIME_PHASES or (steps_between is None and found[0][0] < first):
+        if name in ONE_TIME_PHASES or (steps_between is None and events[0][0] < first):
             one_time += [
-                OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in found
+                OneTimeEvent(name=name, step=index, seconds=seconds) for index, seconds in events
             ]
         elif steps_between is None:
             single += [
                 Stall(first=index, last=index, seconds=seconds, name=name)
-                for index, seconds in found
+                for index, seconds in events
             ]
         else:
-            recurring.append(_recurring(name, [seconds for _, seconds in found], steps_between))
+            recurring.append(_recurring(name, [seconds for _, seconds in events], steps_between))
     return Events(recurring=tuple(recurring), one_time=tuple(one_time), single=tuple(single))
 
 
 def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> Events:
-    """``stalls`` of the ``count`` steps from ``first`` on.
+    """Divide stalls of the ``count`` steps from ``first`` on into events that recur and single
+    ones.
 
     Two or more that take about as long as each other recur: three or more at equal distances at
     their period, others as often as they were seen.
@@ -162,8 +172,8 @@ def classify_stalls(stalls: Sequence[Stall], *, count: int, first: int = 0) -> E
     groups = _group_alike(stalls)
     recurring = list[RecurringEvent]()
     for alike in groups:
-        seconds = [each.seconds for each in alike]
-        places = [each.first - first for each in alike]
+        seconds = [stall.seconds for stall in alike]
+        places = [stall.first - first for stall in alike]
         period = _even_period(places, count) if len(places) >= LEAST_COUNT else None
         if period is not None:
             recurring.append(
@@ -220,7 +230,7 @@ def _recurring(name: str, seconds: Sequence[float], steps_between: float) -> Rec
 
 
 def _phase_period(places: Sequence[int], count: int, is_after_steps: bool) -> float | None:
-    """Steps between two of them; None if one does not show it."""
+    """Steps between two phases of a kind; None if one alone does not show it."""
     if len(places) == 1:
         expected_again = 2 * places[0]
         return (
@@ -254,9 +264,9 @@ def _even_period(places: Sequence[int], count: int) -> float | None:
 def _group_alike(stalls: Sequence[Stall]) -> list[list[Stall]]:
     """Groups of stalls of similar length; each group is in order of time."""
     groups: list[list[Stall]] = []
-    for stall in sorted(stalls, key=lambda each: each.seconds):
+    for stall in sorted(stalls, key=lambda stall: stall.seconds):
         if groups and stall.seconds <= _ALIKE_FACTOR * groups[-1][-1].seconds:
             groups[-1].append(stall)
         else:
             groups.append([stall])
-    return [sorted(group, key=lambda each: each.first) for group in groups]
+    return [sorted(group, key=lambda stall: stall.first) for group in groups]

@@ -87,8 +87,11 @@ def find_steady_window(
     count = len(step_seconds)
     begin = min(count, 1 if warmup_steps is None else warmup_steps)
     levels = log_levels(step_seconds) if count else []
-    found = find_regimes(levels[begin:]) if begin < count else ()
-    regimes = tuple(replace(each, first=each.first + begin, end=each.end + begin) for each in found)
+    regimes_after_start = find_regimes(levels[begin:]) if begin < count else ()
+    regimes = tuple(
+        replace(regime, first=regime.first + begin, end=regime.end + begin)
+        for regime in regimes_after_start
+    )
     steady = max(0, len(regimes) - 1)
     while (earlier := _first_that_returns(regimes, steady)) is not None:
         steady = earlier
@@ -100,11 +103,11 @@ def find_steady_window(
     # parts.
     parts = [
         *regimes[:lasting],
-        *(replace(each, end=regimes[-1].end) for each in regimes[lasting : lasting + 1]),
+        *(replace(regime, end=regimes[-1].end) for regime in regimes[lasting : lasting + 1]),
     ]
     early = int(EARLY_SHARE * count)
     trend = estimate_trend(
-        [levels[max(each.first, early) : each.end] for each in parts if each.end > early]
+        [levels[max(part.first, early) : part.end] for part in parts if part.end > early]
     )
     slow = [
         regime for regime in regimes[steady:] if regime.level >= regimes[-1].level + LEAST_CHANGE
@@ -130,7 +133,7 @@ def find_steady_window(
 
 
 def _first_that_returns(regimes: Sequence[Regime], end: int) -> int | None:
-    """The first regime before ``end`` whose level is also one of those from there on."""
+    """The first regime before ``end`` whose level also occurs from there on."""
     for index in range(end):
         if any(abs(regimes[index].level - later.level) < LEAST_CHANGE for later in regimes[end:]):
             return index
@@ -161,7 +164,7 @@ def _slow_stretches(
     """One stall for each stretch, however many of its steps are below the usual level by their
     noise. What steps take beyond the stretch's own level are stalls of their own.
     """
-    found: list[Stall] = []
+    stretches: list[Stall] = []
     for regime in slow:
         places = range(regime.first, regime.end)
         excess = sum(
@@ -169,11 +172,11 @@ def _slow_stretches(
             for place in places
         )
         stall = Stall(first=regime.first, last=regime.end - 1, seconds=excess)
-        if found and found[-1].last + 1 == stall.first:
-            before = found.pop()
+        if stretches and stretches[-1].last + 1 == stall.first:
+            before = stretches.pop()
             stall = replace(stall, first=before.first, seconds=before.seconds + stall.seconds)
-        found.append(stall)
-    return found
+        stretches.append(stall)
+    return stretches
 
 
 def _after_stalls(first: int, stalls: Sequence[Stall], count: int) -> int:
@@ -202,13 +205,16 @@ class SteadyState:
 
 
 def judge_steadiness(window: SteadyWindow, *, numbers: Sequence[int] | None) -> SteadyState:
-    """``numbers`` are those of the steps, where they are known."""
+    """Whether a window is steady.
+
+    ``numbers`` are the numbers of the steps, where they are known.
+    """
     reason = _why_not(window, numbers)
     return SteadyState(warmup_steps=window.first, is_reached=reason is None, reason=reason)
 
 
 def _why_not(window: SteadyWindow, numbers: Sequence[int] | None) -> str | None:
-    """None if the run is steady."""
+    """Why the run is not steady, or None."""
 
     def number(index: int) -> int:
         return numbers[min(index, len(numbers) - 1)] if numbers else index

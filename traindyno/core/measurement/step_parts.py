@@ -28,8 +28,8 @@ class PartSeconds:
 
 
 def mean_seconds(parts: Sequence[PartSeconds]) -> PartSeconds:
-    error = hypot(*(each.error for each in parts)) / len(parts)
-    return PartSeconds(mean=fmean(each.mean for each in parts), error=error)
+    error = hypot(*(part.error for part in parts)) / len(parts)
+    return PartSeconds(mean=fmean(part.mean for part in parts), error=error)
 
 
 def standard_error(values: Sequence[float]) -> float:
@@ -38,8 +38,9 @@ def standard_error(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepParts:
-    """The mean step of the steady window, without recurring events; ``waiting`` is the mean of the
-    processes.
+    """Parts of the mean step of the steady window, without recurring events.
+
+    ``waiting`` is the mean of the processes.
     """
 
     step: PartSeconds
@@ -54,9 +55,9 @@ class StepParts:
 def measure_parts(
     session: Session, table: StepTable, throughput: Throughput | None, relative_error: float | None
 ) -> StepParts | None:
-    """None without a rate.
+    """Parts of the mean step; None without a rate.
 
-    ``relative_error``: that of the mean step time, as the analysis of the steps found it.
+    ``relative_error`` is the error of the mean step time, as the analysis of the steps found it.
     """
     if throughput is None:
         return None
@@ -70,16 +71,16 @@ def measure_parts(
     # the scatter of waiting is that of the mean over the processes, step by step, relative to their
     # own mean
     waits = [
-        fmean(each)
-        for each in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)
+        fmean(waits_of_ranks)
+        for waits_of_ranks in zip(*(rank.steps.waits[first:] for rank in table.ranks), strict=True)
     ]
     waited = throughput.data_wait_share * mean
     waiting = PartSeconds(
         mean=waited, error=standard_error(waits) * waited / fmean(waits) if waited > 0 else 0.0
     )
-    facts = [each for process in session.processes if (each := facts_between_steps(process.phases))]
-    between = sum(float(each[WAIT_SECONDS]) for each in facts)
-    computing = sum(float(each[CPU_SECONDS]) for each in facts)
+    facts = [fact for process in session.processes if (fact := facts_between_steps(process.phases))]
+    between = sum(float(fact[WAIT_SECONDS]) for fact in facts)
+    computing = sum(float(fact[CPU_SECONDS]) for fact in facts)
     return StepParts(
         step=PartSeconds(mean=mean, error=error),
         waiting=waiting,
@@ -89,14 +90,14 @@ def measure_parts(
 
 def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
     """Means over a cell's trials, with the largest share of computing in a wait."""
-    known = [each for each in trials if each is not None]
+    known = [trial for trial in trials if trial is not None]
     if not known:
         return None
     return StepParts(
-        step=mean_seconds([each.step for each in known]),
-        waiting=mean_seconds([each.waiting for each in known]),
+        step=mean_seconds([trial.step for trial in known]),
+        waiting=mean_seconds([trial.waiting for trial in known]),
         computing_share=max(
-            (each.computing_share for each in known if each.computing_share is not None),
+            (trial.computing_share for trial in known if trial.computing_share is not None),
             default=None,
         ),
     )

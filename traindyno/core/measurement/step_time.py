@@ -27,12 +27,11 @@ from traindyno.figures.estimates import CONFIDENCE, satterthwaite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleStall:
-    """``seconds`` are its length; ``share`` is its part of the steady window's time, in which it
-    was seen once.
+    """A stall that was seen once in the steady window.
 
-    ``share_again`` is what it takes of the same time if it recurs as soon as what was seen allows:
-    after no more steps than the longest part of the window without it. ``step`` is the index of its
-    first step.
+    ``seconds`` are its length; ``share`` is its part of the window's time. ``share_again`` is what
+    it takes of the same time if it recurs as soon as what was seen allows: after no more steps than
+    the longest part of the window without it. ``step`` is the index of its first step.
     """
 
     seconds: float
@@ -44,35 +43,39 @@ class SingleStall:
 def judge_single_stalls(
     single: Sequence[Stall], window: SteadyWindow, seconds_per_step: float
 ) -> tuple[SingleStall, ...]:
-    """``seconds_per_step`` includes them as they were seen; none are judged if the steps took no
-    time beside them.
+    """Judge stalls that were seen once.
+
+    ``seconds_per_step`` includes them as they were seen; none are judged if the steps took no time
+    beside them.
     """
     if seconds_per_step <= sum(stall.seconds for stall in single) / max(1, window.steps):
         return ()
-    return tuple(
-        SingleStall(
-            seconds=stall.seconds,
-            share=stall.seconds / window.steps / seconds_per_step,
-            share_again=stall.seconds / least_between / seconds_per_step,
-            step=stall.first,
-        )
-        for stall in single
+    judged = []
+    for stall in single:
         # from one such stall to the next: its own steps, and the longer part of the window without
         # it
-        for longer in [max(stall.first - window.first, window.count - 1 - stall.last)]
-        for least_between in [longer + stall.last + 1 - stall.first]
-    )
+        longer = max(stall.first - window.first, window.count - 1 - stall.last)
+        least_between = longer + stall.last + 1 - stall.first
+        judged.append(
+            SingleStall(
+                seconds=stall.seconds,
+                share=stall.seconds / window.steps / seconds_per_step,
+                share_again=stall.seconds / least_between / seconds_per_step,
+                step=stall.first,
+            )
+        )
+    return tuple(judged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
-    """``seconds`` is the mean time of a step in the long run; ``core_seconds`` is its part without
-    recurring events.
+    """Time of a step.
 
-    ``one_time`` holds the logged phases of the whole log that are excluded from both;
-    ``one_time_seconds`` is the sum of those within the steady window. ``variance`` is that of
-    ``seconds``; it and ``drift`` are None below 20 steps. ``drift_p`` is two-sided, of no drift.
-    ``undecided_stalls`` are in the run's rate as they were seen.
+    ``seconds`` is the mean time of a step in the long run; ``core_seconds`` is its part without
+    recurring events. ``one_time`` holds the logged phases of the whole log that are excluded from
+    both; ``one_time_seconds`` is the sum of the phases within the steady window. ``variance`` is
+    the variance of ``seconds``; it and ``drift`` are None below 20 steps. ``drift_p`` is two-sided,
+    of no drift. ``undecided_stalls`` are in the run's rate as they were seen.
     """
 
     steady_state: SteadyState
@@ -120,10 +123,15 @@ def measure_step_time(
     warmup_steps: int | None = None,
     numbers: Sequence[int] | None = None,
 ) -> StepTime:
-    """``step_seconds`` are without the ``phases``, whose seconds are given by index of the step and
-    by name.
+    """Measure the time of a step.
 
     The texts of the steady state name steps by their ``numbers``, or else by their index.
+
+    Args:
+        step_seconds: Seconds of each step, without the phases.
+        phases: Seconds of phases by index of the step and by name.
+        names_after_steps: Phases that are logged after a step.
+        warmup_steps: Steps to leave out; None to find the steady window.
     """
     window = find_steady_window(step_seconds, warmup_steps=warmup_steps)
     logged = classify_phases(

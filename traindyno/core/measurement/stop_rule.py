@@ -1,4 +1,4 @@
-"""How many steps a run has: those that last long enough, or until its mean step time is known well
+"""How many steps a run has: as many as last long enough, or until its mean step time is known well
 enough.
 """
 
@@ -20,8 +20,9 @@ GROWTH = 1.5  # each look waits for the device and for all ranks, so they become
 
 
 def steps_that_last(seconds: float, step_seconds: Sequence[float]) -> int:
-    """With those of the warm-up; ``step_seconds`` are of counted steps, of which a few may
-    stall.
+    """Number of steps that last so long, including the warm-up.
+
+    ``step_seconds`` are of counted steps, of which a few may stall.
     """
     return WARM_UP_STEPS + ceil(seconds / max(median(step_seconds), 1e-6))
 

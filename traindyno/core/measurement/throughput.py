@@ -26,14 +26,14 @@ class Throughput:
     #: events.
     seconds: float
     samples: int
-    #: None if the log has no tokens.
+    #: Tokens of the window; None if the log has no tokens.
     tokens: int | None
     samples_per_second: float
     tokens_per_second: float | None
     steps_per_second: float
     data_wait_share: float
     step_times: StepTimes
-    #: None if the model's FLOPS or the device's peak are unknown.
+    #: Utilization; None if the model's FLOPS or the device's peak are unknown.
     model_flops_utilization: float | None
     #: Share of ``seconds`` that recurring events take: checkpoints, evaluation, stalls.
     recurring_share: float
@@ -44,7 +44,10 @@ class Throughput:
 
 
 def measure_table(table: StepTable, *, warmup_steps: int | None) -> StepTime:
-    """The step time of a table's steps; ``warmup_steps`` of None: found from the step times."""
+    """The step time of a table's steps.
+
+    Without ``warmup_steps``, the steady window is found from the step times.
+    """
     return measure_step_time(
         table.step_seconds,
         phases=table.phases_by_interval,

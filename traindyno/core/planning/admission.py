@@ -11,7 +11,10 @@ from traindyno.core.costs.quantity_text import exact_usd_text, time_limit_text
 
 
 class Decision(StrEnum):
-    """``wait``: jobs in flight may cost less than their worst case, which leaves room."""
+    """Whether a job may start.
+
+    ``wait``: jobs in flight may cost less than their worst case, which leaves room.
+    """
 
     START = "start"
     WAIT = "wait"
@@ -27,8 +30,13 @@ class Admission:
 def admit_cost(
     *, worst_usd: Decimal, exposed_usd: Decimal, spent_usd: Decimal, max_usd: Decimal
 ) -> Admission:
-    """``exposed_usd``: the amount spent, and the worst case of the jobs in flight without this
-    one.
+    """Decide whether the limit on cost allows a job. Amounts are in USD.
+
+    Args:
+        worst_usd: Worst case of the job.
+        exposed_usd: Amount spent, and the worst case of the jobs in flight without this one.
+        spent_usd: Amount spent.
+        max_usd: The limit.
     """
     if exposed_usd + worst_usd <= max_usd:
         return Admission(decision=Decision.START, reason="")

@@ -16,8 +16,10 @@ from traindyno.core.suite.suite import Confirm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """``usd`` and ``hours`` are None unless every cell has earlier runs; ``usd_of_known`` is the
-    cost of the cells that have. ``past_runs`` counts the earlier runs used.
+    """Cost and time that a suite is expected to take.
+
+    ``usd`` and ``hours`` are None unless every cell has earlier runs; ``usd_of_known`` is the cost
+    of the cells that have. ``past_runs`` counts the earlier runs used.
     """
 
     usd: Decimal | None = None
@@ -43,8 +45,8 @@ def expect(
 ) -> Expectation:
     """The expectation of one lane.
 
-    ``instances``: those that its waves fill; otherwise ``concurrency`` jobs are in progress at
-    once.
+    ``instances`` are the instances that its waves fill; otherwise ``concurrency`` jobs are in
+    progress at once.
     """
     jobs = [job for of_round in rounds for job in of_round]
     cell_ids = list(dict.fromkeys(run.cell.cell_id for job in jobs for run in job.runs))
@@ -63,7 +65,10 @@ def expect(
     return Expectation(
         usd=usd if is_whole else None,
         hours=sum(
-            (_round_hours(each, histories, concurrency, instances, confirm) for each in rounds),
+            (
+                _round_hours(jobs_of_round, histories, concurrency, instances, confirm)
+                for jobs_of_round in rounds
+            ),
             Decimal(0),
         )
         if is_whole
@@ -92,16 +97,18 @@ def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expect
 
 
 def _carried(job: Job, histories: Histories, confirm: Confirm | None) -> list[CellHistory]:
-    found = [histories[run.cell.cell_id] for run in job.runs if run.cell.cell_id in histories]
+    histories_of_job = [
+        histories[run.cell.cell_id] for run in job.runs if run.cell.cell_id in histories
+    ]
     if confirm is None or job.runs[0].confirming_steps is None:
-        return found
+        return histories_of_job
     return [
         replace(
-            each,
-            seconds=each.overhead_seconds + 60 * confirm.minutes,
-            billable_seconds=each.overhead_billable_seconds + 60 * confirm.minutes,
+            history,
+            seconds=history.overhead_seconds + 60 * confirm.minutes,
+            billable_seconds=history.overhead_billable_seconds + 60 * confirm.minutes,
         )
-        for each in found
+        for history in histories_of_job
     ]
 
 
@@ -122,7 +129,7 @@ def _round_hours(
 
 
 def _hours(job_seconds: Iterable[float], concurrency: int) -> Decimal:
-    """Jobs start in order, each as soon as a running one ends."""
+    """Hours of jobs that start in order, each as soon as a running one ends."""
     ends = [0.0] * concurrency
     heapify(ends)
     for seconds in job_seconds:

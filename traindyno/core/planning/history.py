@@ -68,10 +68,10 @@ Histories = Mapping[str, CellHistory]
 
 
 def work_id_of(suite: Suite) -> str:
-    """Equal for suites whose runs of a cell do the same work; file names, goals, limits and
-    matrices may differ.
+    """Id of a suite's work, equal for suites whose runs of a cell do the same work.
 
-    A target is part of it, because runs end there.
+    File names, goals, limits and matrices may differ. A target is part of the work, because runs
+    end there.
     """
     measurement = plain_values(suite.measurement)
     target = suite.goal.target
@@ -87,15 +87,19 @@ def work_id_of(suite: Suite) -> str:
 
 
 def _added_by_full_run(suite: Suite) -> list[str]:
-    """What its jobs do only because the full run does it; a user's script decides for itself."""
+    """Work that the suite's jobs do only because the full run does it; none for a script, which
+    decides for itself.
+    """
     if suite.workload.task is Task.SCRIPT:
         return []
-    given, done = (plain_values(each) for each in (suite.measurement, suite.job_measurement))
+    given, done = (
+        plain_values(measurement) for measurement in (suite.measurement, suite.job_measurement)
+    )
     return sorted(name for name in done if given.get(name) is None and done[name] is not None)
 
 
 def learn_from(suite: Suite, past: Iterable[PastRun]) -> dict[str, CellHistory]:
-    """Cell id → what its earlier runs show. A cell without a usable one is left out."""
+    """What earlier runs of each cell show, by cell id. A cell without a usable run is left out."""
     by_cell: dict[str, list[PastRun]] = {}
     for run in past:
         if run.summary.outcome in TELLS_TIME and _added_seconds(run, suite) is not None:
@@ -111,7 +115,7 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
     ones.
     """
     alike: dict[HostClass, dict[str, list[Trial]]] = {}
-    for run in (each.summary for each in past):
+    for run in (past_run.summary for past_run in past):
         if (
             run.outcome is Outcome.COMPLETED
             and run.hosts
@@ -123,7 +127,7 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
             cells.setdefault(run.cell_id, []).append(
                 Trial(value=run.mean_step_seconds, hosts=hosts)
             )
-    found = {
+    updated_priors = {
         kind: update_prior(
             list(alike.get(kind, {}).values()),
             source=f"{prior.source}, with earlier executions of this work",
@@ -131,15 +135,15 @@ def learn_host_priors(past: Iterable[PastRun]) -> HostPriors | None:
         )
         for kind, prior in STATED_PRIORS.items()
     }
-    if not any(found.values()):
+    if not any(updated_priors.values()):
         return None
-    return {kind: updated or STATED_PRIORS[kind] for kind, updated in found.items()}
+    return {kind: updated or STATED_PRIORS[kind] for kind, updated in updated_priors.items()}
 
 
 def _learn(cell_id: str, past: list[PastRun], suite: Suite) -> CellHistory:
     added = [_added_seconds(run, suite) or 0.0 for run in past]
-    runs = [each.summary for each in past]
-    times = [each.summary.time for each in past]
+    runs = [past_run.summary for past_run in past]
+    times = [past_run.summary.time for past_run in past]
     longest_seconds = IMAGE_SECONDS + suite.limits.max_job_seconds + ENDING_SECONDS
     return CellHistory(
         cell_id=cell_id,
@@ -172,21 +176,26 @@ def expect_job(carried: Sequence[CellHistory]) -> ExpectedJob:
     """One job that carries a run of each of these: it has the largest of their overheads, once."""
     return ExpectedJob(
         billable_seconds=_with_one_overhead(
-            [(each.billable_seconds, each.overhead_billable_seconds) for each in carried]
+            [(history.billable_seconds, history.overhead_billable_seconds) for history in carried]
         ),
-        seconds=_with_one_overhead([(each.seconds, each.overhead_seconds) for each in carried]),
+        seconds=_with_one_overhead(
+            [(history.seconds, history.overhead_seconds) for history in carried]
+        ),
     )
 
 
 def _with_one_overhead(alone: Sequence[tuple[float, float]]) -> float:
-    """``alone``: the seconds of a job of each run alone, and its overhead."""
+    """Seconds of a job that carries all runs.
+
+    ``alone`` has for each run the seconds of a job of its own, and the overhead in them.
+    """
     return sum(max(0.0, whole - once) for whole, once in alone) + max(
         min(whole, once) for whole, once in alone
     )
 
 
 def _added_seconds(past: PastRun, suite: Suite) -> float | None:
-    """What this suite's steps add to the run's seconds, or save; None if unknown."""
+    """Seconds that this suite's steps add to a run, or save; None if unknown."""
     if past.summary.outcome is not Outcome.COMPLETED or suite.workload.task is Task.SCRIPT:
         return 0.0
     return _seconds_of_more_steps(past, suite)

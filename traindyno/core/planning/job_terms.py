@@ -29,7 +29,7 @@ class JobTerms:
 
     @property
     def image_seconds(self) -> int:
-        """This machine has its images."""
+        """Seconds for the image. This machine has its images already."""
         return 0 if self.instance_type.startswith(LOCAL_PREFIX) else IMAGE_SECONDS
 
     @property
@@ -41,7 +41,7 @@ class JobTerms:
 
     @property
     def longest_text(self) -> str:
-        """``longest_seconds`` and its parts."""
+        """The longest time of a job, with its parts."""
         image = f"{self.image_seconds} s for the image, " if self.image_seconds else ""
         return (
             f"{self.longest_seconds} s: {image}{self.max_job_seconds} s to its limit, "

@@ -72,7 +72,7 @@ def separate_job(run: Run) -> Job:
 
 
 def why_alone(cell: Cell, suite: Suite) -> str | None:
-    """None if the cell's runs can share a job."""
+    """Why a cell's run has a job of its own; None if the cell's runs can share a job."""
     if suite.measurement.jobs is Jobs.SEPARATE:
         return "measurement.jobs is separate"
     if suite.measurement.save_model:
@@ -106,7 +106,7 @@ def _launcher_of_sagemaker(cell: Cell, suite: Suite) -> str | None:
 
 
 def group_key(cell: Cell, suite: Suite) -> GroupKey:
-    """Runs of cells with one key agree in all that a job fixes."""
+    """Key of everything that a job fixes. Runs of cells with one key can share a job."""
     settings = cell.settings
     is_xla = settings.compiler is Compiler.XLA  # it has an image of its own in the local cloud
     apart = _tokens_apart(cell, suite)
@@ -120,7 +120,7 @@ def group_key(cell: Cell, suite: Suite) -> GroupKey:
 
 
 def _too_many_channels(suite: Suite) -> str | None:
-    """None if a shared job has room for the channels of one run."""
+    """Why a shared job has no room for the channels of one run, or None."""
     count = _channel_count(suite)
     if count <= SHARED_CHANNELS:
         return None
@@ -140,7 +140,7 @@ def _tokens_apart(cell: Cell, suite: Suite) -> bool | None:
 
 
 def _channel_count(suite: Suite) -> int:
-    """At most, of one run: its model and tokenizer may be in S3, or copied there."""
+    """The most channels of one run: its model and tokenizer may be in S3, or copied there."""
     workload = suite.workload
     paths = [part.path for part in (workload.model, workload.dataset) if part is not None]
     if workload.tokenizer is not None and not needs_preparation(workload):
@@ -209,8 +209,8 @@ def words_for_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str, str]]
         if name == MODEL_PARALLEL_PARAMETERS or name.startswith(SDK_PREFIX):
             continue
         for word in command_arguments({name: value}):
-            if found := READ_BY_SHELLS.search(word):
-                yield name, word, f"{found[0]!r} in it" if found[0] else "an empty value"
+            if match := READ_BY_SHELLS.search(word):
+                yield name, word, f"{match[0]!r} in it" if match[0] else "an empty value"
 
 
 def _parts(runs: Sequence[Run], suite: Suite, histories: Histories) -> list[list[Run]]:

@@ -39,7 +39,7 @@ class Lane:
 
     @property
     def rounds(self) -> tuple[tuple[Job, ...], ...]:
-        """Its jobs by round; those of the next one begin when the round has ended."""
+        """The lane's jobs by round. The next round begins when the one before it has ended."""
         return tuple(
             tuple(of_round)
             for _, of_round in groupby(self.jobs, key=lambda job: round_of(job.runs[0]))
@@ -55,9 +55,10 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneDemand:
-    """``sizes``: instances of each job.
+    """Instances that the jobs of a lane need.
 
-    ``available``: instances that the lane may hold; None where unknown.
+    ``sizes`` are the instances of each job. ``available`` are the instances that the lane may hold;
+    None where unknown.
     """
 
     lane_id: str
@@ -102,9 +103,10 @@ def split_lanes(jobs: Iterable[Job], purchase: Purchase) -> tuple[Lane, ...]:
 
 
 def share_instances(demands: Sequence[LaneDemand], account_available: int | None) -> Concurrency:
-    """Counts the largest job of each lane, so that any jobs fit together.
+    """Divide the instances among the lanes.
 
-    Spare instances are shared round-robin.
+    The largest job of each lane counts, so that any jobs fit together. Spare instances are shared
+    round-robin.
     """
     peaks = {
         demand.lane_id: list(accumulate(sorted(demand.sizes, reverse=True))) for demand in demands
@@ -145,8 +147,8 @@ def _spare_instances(
     lanes: int,
     account_available: int | None,
 ) -> dict[str, int | None]:
-    """What a lane may hold besides the instances of the lanes that run at the same time, one lane
-    after another.
+    """Instances that each lane may hold, one lane after another, besides the instances of the lanes
+    that run at the same time.
     """
     held = {lane_id: peaks[lane_id][count - 1] for lane_id, count in runs.items()}
     allowed: dict[str, int | None] = {}
@@ -214,7 +216,12 @@ def plan_lane(
     histories: Histories,
     concurrency: Concurrency,
 ) -> LanePlan:
-    """``typical``: the rounds of its jobs that are expected, of all that may be started."""
+    """Plan the jobs of one lane.
+
+    Args:
+        typical: Expected rounds of its jobs, of all rounds that may be started.
+        histories: Earlier runs by cell id.
+    """
     price = prices.get(lane.instance_type)
     at_once = concurrency.runs[lane.lane_id]
     most_at_once = concurrency.instances[lane.lane_id]
@@ -256,7 +263,7 @@ def most_attempts(job: Job, suite: Suite) -> int:
 
 
 def write_notes(lanes: Sequence[LanePlan]) -> Iterator[str]:
-    """What else to know about the lanes: unknown quotas, instances in use."""
+    """Notes on the lanes: unknown quotas, and instances in use."""
     for lane in lanes:
         if is_host_shared(lane.instance_type):
             continue

@@ -42,7 +42,10 @@ class MemoryFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellMemory:
-    """``device_bytes`` is None where the device's memory is not known."""
+    """Estimated memory of a cell.
+
+    ``device_bytes`` is None where the device's memory is not known.
+    """
 
     cell_id: str
     device_bytes: int | None
@@ -61,11 +64,11 @@ def device_memory_bytes(instance_type: str) -> int | None:
     """The memory of one device by its data sheet; None without an accelerator, or if no figure was
     checked.
     """
-    found = find_instance_type(instance_type)
+    known_type = find_instance_type(instance_type)
     return (
         None
-        if found is None or found.device.memory_gb is None
-        else int(found.device.memory_gb * BYTES_PER_GB)
+        if known_type is None or known_type.device.memory_gb is None
+        else int(known_type.device.memory_gb * BYTES_PER_GB)
     )
 
 
@@ -74,7 +77,7 @@ def outside_bytes(instance_type: str) -> int:
 
 
 def usable_memory_bytes(instance_type: str) -> int | None:
-    """What one device has for tensors."""
+    """Memory of one device that tensors can use."""
     device = device_memory_bytes(instance_type)
     return None if device is None else device - outside_bytes(instance_type)
 
@@ -82,7 +85,10 @@ def usable_memory_bytes(instance_type: str) -> int | None:
 def finding_of(
     settings: Settings, *, lines: PeakLines | None, whole: MemoryEstimate | None
 ) -> MemoryFinding:
-    """``whole``: an estimate of this batch alone, which is no line's."""
+    """Finding about the memory that settings need.
+
+    ``whole`` is an estimate of this batch alone, which no line gives.
+    """
     estimate = whole or (None if lines is None else lines.at(settings.batch_size))
     usable_bytes = usable_memory_bytes(settings.instance)
     unit = batch_unit(settings)
@@ -110,13 +116,13 @@ def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[s
     finds a batch.
     """
     by_id = {cell.cell_id: cell for cell in cells}
-    for each in memory:
-        cell = by_id.get(each.cell_id)
-        estimate = each.finding.estimate
+    for cell_memory in memory:
+        cell = by_id.get(cell_memory.cell_id)
+        estimate = cell_memory.finding.estimate
         if (
             cell is None
             or estimate is None
-            or (cell.settings.batch_search and each.finding.largest_batch)
+            or (cell.settings.batch_search and cell_memory.finding.largest_batch)
         ):
             continue
         instance = cell.settings.instance
@@ -127,5 +133,5 @@ def too_large(cells: Iterable[Cell], memory: Iterable[CellMemory]) -> Iterator[s
                 f"cell {cell.label} ({cell.cell_id}) needs {bytes_text(estimate.peak_bytes)} per "
                 f"device by estimate, and a device of {instance} has "
                 f"{bytes_text(device_memory_bytes(instance))}{taken}. What may help: "
-                f"{each.finding.help_text}"
+                f"{cell_memory.finding.help_text}"
             )

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelShape:
-    """``flops_per_token``: forward and backward.
+    """Shape of a model.
 
-    ``vocabulary_size``: the width of the output, 0 for a classifier's.
-
-    ``intermediate_size``: the width inside a layer's feed-forward part, of all experts that one
-    token passes.
+    ``flops_per_token`` counts forward and backward. ``vocabulary_size`` is the width of the output,
+    0 for a classifier. ``intermediate_size`` is the width inside a layer's feed-forward part, of
+    all experts that one token passes.
     """
 
     parameters: int

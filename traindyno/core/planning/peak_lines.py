@@ -48,7 +48,10 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessPeak:
-    """``lines``: bytes at a batch of 0 and bytes per sample; the highest is the peak."""
+    """Peak memory of one process by batch.
+
+    ``lines`` have the bytes at a batch of 0 and the bytes per sample; the highest line is the peak.
+    """
 
     parameter_bytes: int
     gradient_bytes: int
@@ -66,7 +69,10 @@ class ProcessPeak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeakLines:
-    """``processes``: those that hold different parts of the model."""
+    """Peak memory of a run by batch.
+
+    ``processes`` are the processes that hold different parts of the model.
+    """
 
     processes: tuple[ProcessPeak, ...]
 
@@ -77,7 +83,7 @@ class PeakLines:
         )
 
     def largest_batch(self, usable_bytes: int) -> int:
-        """That fits into so many bytes; 0 if none does."""
+        """The largest batch that fits into so many bytes; 0 if none does."""
         lines = [line for process in self.processes for line in process.lines]
         if any(base > usable_bytes for base, _ in lines):
             return 0
@@ -150,7 +156,7 @@ def is_uniform(workload: Workload, settings: Settings) -> bool:
 
 
 def has_own_events(workload: Workload, settings: Settings) -> bool:
-    """Whether the steps of this batch are others than those of the lines: a single sequence needs
+    """Whether the steps of this batch differ from the steps of the lines: a single sequence needs
     no mask.
     """
     is_single = settings.batch_size < LINE_BATCHES[0] * batch_unit(settings)

@@ -13,7 +13,7 @@ from typing import Any
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.instances.instance_types import find_instance_type
+from traindyno.core.planning.cell_notes import composition_notes, loader_notes
 from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lanes import (
@@ -48,22 +48,20 @@ from traindyno.core.planning.refusals import (
     refuse_searches,
 )
 from traindyno.core.planning.waves import wave_counts
-from traindyno.core.run.processes import Degrees, degrees_of, neighbour_count, world_size
 from traindyno.core.run.tokens import TokenSet
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
 from traindyno.figures.hosts import HostPriors
 
 STORED_PLAN = Format(name="stored plan", version=1)
-# A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.
-ARGUMENT = "num_workers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``history`` and ``host_priors``: what earlier runs showed when PlanSuite read them.
+    """Plan of a suite.
 
-    ``memory``: the estimated cells, in a plan of the client that asks for them.
+    ``history`` and ``host_priors`` are what earlier runs showed when PlanSuite read them.
+    ``memory`` has the estimated cells, in a plan of a client that asks for them.
     """
 
     execution_id: str
@@ -85,12 +83,12 @@ class Plan:
 
 
 def stored_plan(plan: Plan) -> dict[str, Any]:
-    """JSON-able, with its version; ``read_stored_plan`` reads it back."""
+    """Document of a plan with its version; ``read_stored_plan`` reads it back."""
     return STORED_PLAN.mark(to_document(plan))
 
 
 def read_stored_plan(document: Mapping[str, Any]) -> Plan:
-    """Raises VersionUnknown."""
+    """Read a stored plan. Raises VersionUnknown."""
     return from_document(STORED_PLAN.read(document), Plan)
 
 
@@ -104,10 +102,13 @@ def plan_suite(
     tokens: Sequence[TokenSet] | None = None,
     memory: Sequence[CellMemory] = (),
 ) -> Plan:
-    """``prices`` by instance type; ``quotas`` by name, as ``needed_quotas`` lists them;
-    ``histories`` by cell id.
+    """Plan a suite. A missing price, quota or history is unknown.
 
-    A missing entry is unknown. If ``tokens`` is None, all token sets count as not ready.
+    Args:
+        prices: Prices by instance type.
+        quotas: Quotas by name, as ``needed_quotas`` lists them.
+        histories: Earlier runs by cell id.
+        tokens: Token sets with what is ready. None: no token set is ready.
     """
     lanes = split_lanes(
         chain.from_iterable(most_rounds(suite, execution_id, histories)), suite.purchase
@@ -124,20 +125,8 @@ def plan_suite(
     )
     preparation = plan_preparation(suite, prices=prices, quotas=quotas, tokens=tokens)
     parts = _parts(lane_plans, preparation)
-    attempts = [max(most_attempts(job, suite) for job in lane.jobs) for lane in lanes]
-    waves = [
-        wave_counts(
-            lane.rounds, concurrency=planned.concurrency, instances=planned.instances_at_once
-        )
-        for lane, planned in zip(lanes, lane_plans, strict=True)
-    ]
-    known = [lane.expected.hours for lane in lane_plans if lane.expected.hours is not None]
+    once_hours, worst_hours = _hours_of_runs(suite, lanes, lane_plans, concurrency.lanes)
     limits = suite.limits
-    attempt_seconds = limits.max_job_seconds + limits.max_pending_seconds
-    once_hours = _suite_hours(waves, [limits.max_job_seconds for _ in lanes], concurrency.lanes)
-    worst_hours = _suite_hours(
-        waves, [count * attempt_seconds for count in attempts], concurrency.lanes
-    )
     preparing_hours = _preparation_hours(preparation, limits.max_pending_seconds)
     return Plan(
         execution_id=execution_id,
@@ -151,13 +140,7 @@ def plan_suite(
         one_attempt_hours=once_hours + _preparation_hours(preparation, 0),
         worst_case_hours=worst_hours + limits.max_attempts * preparing_hours,
         refusals=(
-            *refuse_prices(suite, lanes, prices),
-            *refuse_hours(
-                "one job", limits.max_job_seconds, limits, shorten="limits.max_job_seconds"
-            ),
-            *refuse_searches(suite),
-            *refuse_arguments(suite),
-            *refuse_quotas(suite, lanes, quotas),
+            *_refusals(suite, lanes, prices, quotas),
             *refuse_preparation(suite, preparation, quotas),
             *too_large(suite.cells, memory),
         ),
@@ -166,13 +149,55 @@ def plan_suite(
             *loader_notes(suite.cells),
             *composition_notes(suite.cells),
         ),
-        expected=expect_all(
-            [lane.expected for lane in lane_plans],
-            hours=_hours(known, concurrency.lanes) if len(known) == len(lane_plans) else None,
-        ),
+        expected=_expected(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in suite.cells if cell.cell_id in histories),
         memory=tuple(memory),
     )
+
+
+def _refusals(
+    suite: Suite, lanes: Sequence[Lane], prices: PriceList, quotas: QuotaReadings
+) -> Iterator[str]:
+    """Why the runs can't start."""
+    limits = suite.limits
+    yield from refuse_prices(suite, lanes, prices)
+    yield from refuse_hours(
+        "one job", limits.max_job_seconds, limits, shorten="limits.max_job_seconds"
+    )
+    yield from refuse_searches(suite)
+    yield from refuse_arguments(suite)
+    yield from refuse_quotas(suite, lanes, quotas)
+
+
+def _hours_of_runs(
+    suite: Suite, lanes: Sequence[Lane], lane_plans: Sequence[LanePlan], lanes_at_once: int
+) -> tuple[Decimal, Decimal]:
+    """Hours of all runs: with one attempt each, and in the worst case.
+
+    Args:
+        suite: Suite with its limits.
+        lanes: The most jobs of each lane.
+        lane_plans: Plan of each of the lanes.
+        lanes_at_once: Lanes that run at the same time.
+    """
+    waves = [
+        wave_counts(
+            lane.rounds, concurrency=planned.concurrency, instances=planned.instances_at_once
+        )
+        for lane, planned in zip(lanes, lane_plans, strict=True)
+    ]
+    limits = suite.limits
+    attempt_seconds = limits.max_job_seconds + limits.max_pending_seconds
+    attempts = [max(most_attempts(job, suite) for job in lane.jobs) for lane in lanes]
+    once = _suite_hours(waves, [limits.max_job_seconds for _ in lanes], lanes_at_once)
+    worst = _suite_hours(waves, [count * attempt_seconds for count in attempts], lanes_at_once)
+    return once, worst
+
+
+def _expected(lane_plans: Sequence[LanePlan], lanes_at_once: int) -> Expectation:
+    known = [lane.expected.hours for lane in lane_plans if lane.expected.hours is not None]
+    hours = _hours(known, lanes_at_once) if len(known) == len(lane_plans) else None
+    return expect_all([lane.expected for lane in lane_plans], hours=hours)
 
 
 def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
@@ -189,7 +214,7 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
 
 
 def prices_of(plan: Plan) -> dict[str, Price]:
-    """Instance type → the price that the plan was made with."""
+    """Price of each instance type that the plan was made with."""
     prices = (part.price for part in _parts(plan.lanes, plan.preparation))
     return {price.instance_type: price for price in prices if price}
 
@@ -203,14 +228,22 @@ def _parts(
 def _suite_hours(
     waves: Sequence[Sequence[int]], job_seconds: Sequence[int], lanes_at_once: int
 ) -> Decimal:
-    """``waves``: of each lane in each round.
+    """Hours of all rounds.
 
-    ``job_seconds``: the longest time of a job of each lane.
+    Args:
+        waves: Waves of each lane in each round.
+        job_seconds: Longest time of a job of each lane.
+        lanes_at_once: Lanes that run at the same time.
     """
     total = Decimal(0)
     for of_round in zip_longest(*waves, fillvalue=0):
-        seconds = [count * each for count, each in zip(of_round, job_seconds, strict=True)]
-        total += _hours([Decimal(each) / SECONDS_PER_HOUR for each in seconds], lanes_at_once)
+        seconds = [
+            count * seconds_of_job
+            for count, seconds_of_job in zip(of_round, job_seconds, strict=True)
+        ]
+        total += _hours(
+            [Decimal(lane_seconds) / SECONDS_PER_HOUR for lane_seconds in seconds], lanes_at_once
+        )
     return total
 
 
@@ -238,7 +271,7 @@ def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
 
 
 def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:
-    """Lanes start in order, each when one in progress ends."""
+    """Hours of lanes that start in order, each when one in progress ends."""
     ends: list[Decimal] = []
     for hours in of_lanes:
         begin = heappop(ends) if len(ends) == lanes_at_once else Decimal(0)
@@ -253,54 +286,3 @@ def _preparation_hours(preparation: PreparationPlan | None, pending_seconds: int
         Decimal(preparation.job_count * (preparation.max_seconds + pending_seconds))
         / SECONDS_PER_HOUR
     )
-
-
-def loader_notes(cells: Sequence[Cell]) -> Iterator[str]:
-    """One sentence for each instance type and number of processes; none where the vCPUs are
-    unknown.
-    """
-    workers = set()
-    for cell in cells:
-        given = [value for name, value in cell.hyperparameters.items() if name.endswith(ARGUMENT)]
-        workers.add(given[0] if given else cell.settings.loader_workers)
-    if len(workers) < 2:
-        return
-    yield from dict.fromkeys(note for cell in cells if (note := _note(cell)))
-
-
-def _note(cell: Cell) -> str | None:
-    found = find_instance_type(cell.settings.instance)
-    processes = world_size(cell.settings)
-    if found is None or found.vcpus is None or processes is None:
-        return None
-    per_instance = processes // cell.settings.instance_count
-    share = found.vcpus // per_instance
-    workers = "1 loader worker" if share == 1 else f"{share} loader workers"
-    each = "in its process" if per_instance == 1 else f"in each of its {per_instance} processes"
-    return f"{found.name} has {found.vcpus} vCPUs: {workers} {each} would use all of them"
-
-
-def composition_notes(cells: Sequence[Cell]) -> Iterator[str]:
-    """One sentence for each caution; none where the number of devices is unknown."""
-    for cell in cells:
-        processes = world_size(cell.settings)
-        if processes is not None:
-            degrees = degrees_of(cell.settings, processes)
-            yield from _notes(cell, degrees, neighbour_count(cell.settings, processes))
-
-
-def _notes(cell: Cell, degrees: Degrees, per_instance: int) -> Iterator[str]:
-    what = f"cell {cell.label} ({cell.cell_id})"
-    if per_instance % degrees.tensor:
-        yield (
-            f"{what}: a tensor group of {degrees.tensor} processes spans instances of "
-            f"{per_instance} devices, and its processes exchange activations twice in each block; "
-            f"a tensor_degree that divides {per_instance} keeps it within one"
-        )
-    uneven = {name: getattr(degrees, name) for name in ("tensor", "pipeline")}
-    for name, degree in uneven.items():
-        if degree & (degree - 1):
-            yield (
-                f"{what}: {name}_degree {degree} is no power of two, so that few numbers of heads "
-                "and blocks divide"
-            )

@@ -21,7 +21,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.figures.in_job.race import MOST_CONTENDERS
 from traindyno.figures.in_job.run_scatter import run_scatter
 
-#: In a race of published surfaces the median is one, of one group; a second one is for the margin.
+#: The median race of published surfaces needs one, of one group; a second one is for the margin.
 TYPICAL_CONTENDERS = 2
 
 Rounds = tuple[tuple[Job, ...], ...]
@@ -129,19 +129,19 @@ def _trials(suite: Suite) -> range:
 class PlannedJob:
     """What one job of each trial carries; in a race, one of the first round or of a further one."""
 
-    #: In the order of a first job, drawn from the execution's id.
+    #: Cells in the order of a first job, drawn from the execution's id.
     cell_ids: tuple[str, ...]
     instance: str
     instance_count: int
-    #: Until its time limit, with the longest stop and upload.
+    #: Seconds until its time limit, with the longest stop and upload.
     longest_seconds: int
-    #: Why its only run shares it with none; None if several runs share it.
+    #: Why its only run has a job of its own; None if several runs share it.
     why_alone: str | None
-    #: How many there are.
+    #: Number of such jobs.
     count: int
-    #: Of a race, after its first round: there are at most so many jobs, with at most so many cells.
+    #: Whether it is of a later round of a race, so that ``count`` and the cells are the most.
     is_further: bool = False
-    #: Of each cell in the job.
+    #: Trials of each cell in the job.
     runs: int = 1
 
 

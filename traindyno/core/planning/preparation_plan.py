@@ -38,8 +38,9 @@ from traindyno.core.suite.suite import Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparationPlan:
-    """``one_attempt_usd`` and ``worst_case_usd`` include only the jobs whose result is not
-    ready.
+    """Plan of the preparations before the first run.
+
+    ``one_attempt_usd`` and ``worst_case_usd`` include only the jobs whose result is not ready.
     """
 
     tokens: tuple[TokenSet, ...]
@@ -53,12 +54,12 @@ class PreparationPlan:
 
     @property
     def makes_tokens(self) -> bool:
-        """False if the job copies the model only."""
-        return any(not each.stages_model for each in self.tokens)
+        """Whether a job makes tokens, and does not only copy the model."""
+        return any(not token_set.stages_model for token_set in self.tokens)
 
     @property
     def stages_model(self) -> bool:
-        return any(each.stages_model for each in self.tokens)
+        return any(token_set.stages_model for token_set in self.tokens)
 
     @property
     def label(self) -> str:
@@ -73,7 +74,7 @@ def plan_preparation(
     quotas: QuotaReadings,
     tokens: Sequence[TokenSet] | None,
 ) -> PreparationPlan | None:
-    """None if no job is needed.
+    """Plan the jobs before the first run; None if no job is needed.
 
     If ``tokens`` is None, everything that the cells need counts as not ready.
     """
@@ -81,7 +82,7 @@ def plan_preparation(
     if not wanted:
         return None
     instance = preparation_instance(suite)
-    count = sum(not each.is_ready for each in wanted)
+    count = sum(not token_set.is_ready for token_set in wanted)
     price = prices.get(instance)
     once = (
         count * preparation_terms(instance, suite).worst_case_usd(price.usd_per_hour)
@@ -110,10 +111,10 @@ def due_preparations(
         DataPreparation(
             execution_id=execution_id,
             instance=plan.instance_type,
-            **{name: getattr(each, name) for name in names},
+            **{name: getattr(token_set, name) for name in names},
         )
-        for each in plan.tokens
-        if not each.is_ready
+        for token_set in plan.tokens
+        if not token_set.is_ready
     )
 
 

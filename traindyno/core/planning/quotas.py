@@ -55,7 +55,7 @@ class Quota:
     instance_type: str | None = None
 
     def how_to_ask(self, value: int) -> str:
-        """For this value. A quota without a known code is requested in the console."""
+        """How to request this value. A quota without a known code is requested in the console."""
         if self.code is None:
             return f'"{self.name}" in the Service Quotas console, {value}'
         command = f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
@@ -66,8 +66,8 @@ class Quota:
 class QuotaReading:
     """AWS's answer for this account; None is unknown.
 
-    ``is_not_listed``: Service Quotas was searched, and lists no quota of this name.
-    ``unknown_because``: it answers without the value. ``in_use_as_of``: epoch seconds.
+    ``is_not_listed`` says that Service Quotas was searched, and lists no quota of this name.
+    ``unknown_because`` says why it answers without the value. ``in_use_as_of`` is in epoch seconds.
     """
 
     quota: Quota
@@ -128,10 +128,10 @@ def needed_quotas(suite: Suite) -> tuple[Quota, ...]:
 
 @cache
 def known_quotas() -> Mapping[str, Quota]:
-    """Name → quota: all on training instances in AWS's table, and all that an instance type may
-    have.
+    """Quotas by name: all quotas of training instances in AWS's table, and all that an instance
+    type may have.
     """
-    types = [name for name, found in instance_types().items() if not found.is_local]
+    types = [name for name, known_type in instance_types().items() if not known_type.is_local]
     per_type = [_instance_quota(name, usage) for name in types for usage in Counted]
     return {
         quota.name: quota for quota in (*map(_account_quota, _table()["account_level"]), *per_type)
@@ -139,8 +139,8 @@ def known_quotas() -> Mapping[str, Quota]:
 
 
 def is_host_shared(instance_type: str) -> bool:
-    found = find_instance_type(instance_type)
-    return found is not None and found.shares_host
+    known_type = find_instance_type(instance_type)
+    return known_type is not None and known_type.shares_host
 
 
 def _instance_quota(instance_type: str, counted: Counted) -> Quota:
@@ -170,7 +170,7 @@ def _table() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenQuota:
-    """If ``applied`` is None, AWS's default applies."""
+    """A quota that a user gives. If ``applied`` is None, AWS's default applies."""
 
     applied: int | None = None
     in_use: int | None = None
@@ -178,7 +178,9 @@ class GivenQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenQuotas:
-    """``quotas``: the name in Service Quotas → the value, or a mapping with ``applied`` and
+    """Quotas that a user gives.
+
+    ``quotas`` has for each name in Service Quotas the value, or a mapping with ``applied`` and
     ``in_use``.
     """
 
@@ -189,7 +191,7 @@ class GivenQuotas:
         """Readings of these quotas only; one that the file does not name is unknown, AWS's default
         included.
         """
-        return {each.name: self._read(each) for each in quotas}
+        return {quota.name: self._read(quota) for quota in quotas}
 
     def _read(self, quota: Quota) -> QuotaReading:
         given = self.quotas.get(quota.name)
@@ -255,12 +257,12 @@ class HeldInstances:
 
 
 def count_in_use(quota: Quota, held: Iterable[HeldInstances]) -> int | None:
-    """None for a quota that does not limit instances in use."""
+    """Instances in use; None for a quota that does not limit them."""
     if quota.counts is None:
         return None
-    counted = [each for each in held if each.is_spot is (quota.counts is Counted.SPOT)]
+    counted = [job for job in held if job.is_spot is (quota.counts is Counted.SPOT)]
     if quota.instance_type is None:
-        counted = [each for each in counted if not each.instance_type.startswith(LOCAL_PREFIX)]
+        counted = [job for job in counted if not job.instance_type.startswith(LOCAL_PREFIX)]
     else:
-        counted = [each for each in counted if each.instance_type == quota.instance_type]
-    return sum(each.instance_count for each in counted)
+        counted = [job for job in counted if job.instance_type == quota.instance_type]
+    return sum(job.instance_count for job in counted)

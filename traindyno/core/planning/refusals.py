@@ -56,7 +56,15 @@ def _no_price_text(instance_type: str) -> str:
 def refuse_cost(
     what: str, terms: JobTerms, price: Price, limits: Limits, *, shorten: str
 ) -> Iterator[str]:
-    """``what`` is one job. ``shorten``: the field with its time limit."""
+    """Refuse a job that costs more than the limit.
+
+    Args:
+        what: Name of one job.
+        terms: Terms of the job.
+        price: Price of its instance.
+        limits: Limits of the suite.
+        shorten: Name of the field with its time limit.
+    """
     usd = terms.worst_case_usd(price.usd_per_hour)
     if usd > limits.max_usd:
         yield (
@@ -86,7 +94,9 @@ def refuse_searches(suite: Suite) -> Iterator[str]:
 
 
 def refuse_arguments(suite: Suite) -> Iterator[str]:
-    """Of scripts that SageMaker's training toolkit starts: its version may use a shell."""
+    """Refuse arguments that a shell would change, for scripts that SageMaker's training toolkit
+    starts: its version may use a shell.
+    """
     refused: dict[str, None] = {}
     for cell in suite.cells:
         words = [*words_for_shells(cell, suite)]
@@ -123,7 +133,7 @@ def refuse_quotas(suite: Suite, lanes: Sequence[Lane], quotas: QuotaReadings) ->
 def refuse_instances(
     instance_type: str, purchase: Purchase, count: int, what: str, quotas: QuotaReadings
 ) -> Iterator[str]:
-    """``what`` needs ``count`` instances of the type at once."""
+    """Refuse ``what`` if the quota allows fewer than ``count`` instances of the type."""
     quota = instance_quota(instance_type, purchase)
     if quota.name in quotas and quotas[quota.name].is_not_listed:
         listed = [
@@ -145,5 +155,5 @@ def refuse_quota(reading: QuotaReading | None, needed: int, what: str) -> Iterat
     quota = reading.quota
     origin = "applied" if reading.applied is not None else "AWS's default"
     named = f'"{quota.name}" ({quota.code or "code unknown"})'
-    found = f"{what} needs {needed} of quota {named}, which is {reading.limit} ({origin})"
-    yield f"{found}\n  ask for it: {quota.how_to_ask(needed)}"
+    problem = f"{what} needs {needed} of quota {named}, which is {reading.limit} ({origin})"
+    yield f"{problem}\n  ask for it: {quota.how_to_ask(needed)}"

@@ -46,8 +46,9 @@ def fill_waves(jobs: Sequence[Job], instances: int) -> tuple[Wave, ...]:
 
 
 def wave_size(jobs: Sequence[Job], *, concurrency: int, instances: int | None) -> int | None:
-    """``instances`` if they are filled in fewer waves than with ``concurrency`` jobs at once;
-    otherwise None.
+    """Number of instances of a wave, if their number limits it, else None.
+
+    It limits if ``instances`` are filled in fewer waves than with ``concurrency`` jobs at once.
     """
     if instances is None or len({job.instance_count for job in jobs}) < 2:
         return None
@@ -70,7 +71,7 @@ def wave_counts(
 
 
 def _fill(jobs: Iterable[Job], instances: int, begun: Wave) -> list[Wave]:
-    """Puts each job into the fullest wave that has room for it."""
+    """Put each job into the fullest wave that has room for it."""
     waves: list[list[Job]] = [list(begun)] if begun else []
     for job in jobs:
         fitting = [wave for wave in waves if _size(wave) + job.instance_count <= instances]
@@ -86,7 +87,10 @@ def _size(wave: Sequence[Job]) -> int:
 
 
 def wave_items(jobs: Iterable[Job], limits: Limits) -> list[dict[str, Any]]:
-    """``run`` in an item is that of a job of its own; ``job`` has several."""
+    """Jobs as the state machine gets them.
+
+    ``run`` in an item is the run of a job of its own; ``job`` has several.
+    """
     seconds = waiting_seconds(limits)
     owners = (job if job.is_shared else job.runs[0] for job in jobs)
     return [

@@ -1,4 +1,6 @@
-"""The format of a data file by its name: what can be read, what can't, and what is no data."""
+"""The format of a data file by its name: formats that can be read, formats that can't, and files
+that are no data.
+"""
 
 import re
 from collections import defaultdict
@@ -113,7 +115,7 @@ def format_of(name: str) -> DatasetFormat:
 
 
 def data_suffix(name: str) -> str:
-    """``.csv`` of ``train.csv`` and of ``train.csv.gz``."""
+    """Suffix of the data's format: ``.csv`` for ``train.csv`` and for ``train.csv.gz``."""
     return _suffix_below(name, COMPRESSIONS)
 
 
@@ -122,14 +124,17 @@ def is_unreadable(name: str) -> bool:
 
 
 def packed_format(name: str) -> DatasetFormat:
-    """``format_of``, but also ``train.csv.zst`` and ``train.csv.bak`` are of the format csv."""
+    """The format of a file that may be packed or renamed.
+
+    As ``format_of``, but ``train.csv.zst`` and ``train.csv.bak`` are of the format csv too.
+    """
     return FORMATS.get(
         _suffix_below(name, (*COMPRESSIONS, *COPIES, *UNREADABLE)), DatasetFormat.TEXT
     )
 
 
 def unpacked_name(name: str) -> str:
-    """What the forms of one file have in common: ``train`` of ``train.csv``, ``train.csv.gz`` and
+    """Common name of the forms of one file: ``train`` for ``train.csv``, ``train.csv.gz`` and
     ``train.jsonl``.
 
     Texts keep their suffix, because ``news.de`` and ``news.en`` are two texts.
@@ -179,10 +184,10 @@ def split_files(names: Sequence[str], dataset: Dataset, split: str) -> list[str]
     For ``train``, if no name contains it, all data files of no other split. Raises
     DatasetFilesInvalid, also if two of them are forms of one file.
     """
-    found = _of_split(data_files(names, dataset), dataset, split)
-    _refuse_doubled(found)
-    _refuse_parts_of_sets(found)
-    return found
+    files = _of_split(data_files(names, dataset), dataset, split)
+    _refuse_doubled(files)
+    _refuse_parts_of_sets(files)
+    return files
 
 
 def _of_split(data: list[str], dataset: Dataset, split: str) -> list[str]:
@@ -193,12 +198,14 @@ def _of_split(data: list[str], dataset: Dataset, split: str) -> list[str]:
     known |= {name.lower(): known.get(name.lower(), name.lower()) for name in splits}
     by_name = {name: split_of(name, known) for name in data}
     wanted = known[split.lower()]
-    named = [name for name, found in by_name.items() if found == wanted]
-    unclaimed = [name for name, found in by_name.items() if found is None]
+    named = [name for name, split_of_file in by_name.items() if split_of_file == wanted]
+    unclaimed = [name for name, split_of_file in by_name.items() if split_of_file is None]
     if not named and wanted == WHOLE_DATASET:
         named = unclaimed
     if not named:
-        listing = _listed([f"{name} ({found or 'no split'})" for name, found in by_name.items()])
+        listing = _listed(
+            [f"{name} ({split_of_file or 'no split'})" for name, split_of_file in by_name.items()]
+        )
         raise DatasetFilesInvalid(
             f"no file of the dataset belongs to the split {split!r}; its files are {listing}"
         )
@@ -206,23 +213,24 @@ def _of_split(data: list[str], dataset: Dataset, split: str) -> list[str]:
 
 
 def split_of(name: str, known: Mapping[str, str]) -> str | None:
-    """The split that the path's outermost folder with a split's word names, else the file's name,
-    else None.
+    """The split that a file belongs to.
 
-    ``known``: word in a name → split. Raises DatasetFilesInvalid if one name has words of two
-    splits.
+    The outermost folder of its path that has a split's word names it, else the file's name; None if
+    neither does. ``known`` is the split of each word in a name.
+
+    Raises DatasetFilesInvalid if one name has words of two splits.
     """
     for part in name.split("/"):
         whole = part.lower().partition(".")[0]
         words = [whole] if whole in known else NO_WORD.split(part.lower())
-        found = {known[word] for word in words if word in known}
-        if len(found) > 1:
+        splits = {known[word] for word in words if word in known}
+        if len(splits) > 1:
             raise DatasetFilesInvalid(
-                f"{name} names the splits {' and '.join(sorted(found))}; expected a name with one "
+                f"{name} names the splits {' and '.join(sorted(splits))}; expected a name with one "
                 "of them"
             )
-        if found:
-            return found.pop()
+        if splits:
+            return splits.pop()
     return None
 
 
@@ -268,16 +276,16 @@ def _refuse_mixed(data: Sequence[str]) -> None:
     for name in data:
         by_format[format_of(name)].append(name)
     if len(by_format) > 1:
-        found = " and ".join(f"{kind} ({_listed(by_format[kind])})" for kind in sorted(by_format))
+        kinds = " and ".join(f"{kind} ({_listed(by_format[kind])})" for kind in sorted(by_format))
         raise DatasetFilesInvalid(
             f"the dataset has files of {len(by_format)} formats, of which only one would be read: "
-            f"{found}; move the others out of the folder, or name the one to read in "
+            f"{kinds}; move the others out of the folder, or name the one to read in "
             "dataset.format"
         )
 
 
 def _refuse_parts_of_sets(names: Sequence[str]) -> None:
-    """Files of sets of different sizes are of two generations.
+    """Refuse files of sets of different sizes, which are of two generations.
 
     One part of a large set can be meant, but not of a set of ``save_to_disk``, which is one data
     set.
@@ -294,9 +302,9 @@ def _refuse_parts_of_sets(names: Sequence[str]) -> None:
                 f"{which} are parts of sets of {sizes} files; expected the files of one set"
             )
         if which.endswith(".arrow") and len(by_count[counts[0]]) < counts[0]:
-            found = len(by_count[counts[0]])
+            count = len(by_count[counts[0]])
             raise DatasetFilesInvalid(
-                f"{which} are {found} of {counts[0]} files; expected all of them"
+                f"{which} are {count} of {counts[0]} files; expected all of them"
             )
 
 
@@ -304,7 +312,7 @@ def _refuse_doubled(names: Sequence[str]) -> None:
     forms: dict[str, list[str]] = defaultdict(list)
     for name in names:
         forms[unpacked_name(name)].append(name)
-    doubled = [" and ".join(found) for found in forms.values() if len(found) > 1]
+    doubled = [" and ".join(alike) for alike in forms.values() if len(alike) > 1]
     if doubled:
         raise DatasetFilesInvalid(
             f"the dataset has forms of one file that would all be read: {_listed(doubled)}; keep "

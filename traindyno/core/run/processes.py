@@ -23,7 +23,7 @@ STAGES_PER_PROCESS = {PipelineSchedule.INTERLEAVED: 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Degrees:
-    """How the processes are divided; the product is their number.
+    """How the processes are divided; the product of the degrees is their number.
 
     They are in the order of the mesh, the outermost dimension first: a tensor group consists of
     neighbours.
@@ -40,7 +40,7 @@ class Degrees:
 
     @property
     def replicas(self) -> int:
-        """Replicas and shards train on different data."""
+        """Number of parts of the mesh that train on different data: replicas and shards."""
         return self.replicate * self.shard
 
     @property
@@ -50,10 +50,11 @@ class Degrees:
 
 
 def degrees_of(settings: Settings, processes: int) -> Degrees:
-    """The first degree that is left out takes what the others leave, in the strategy's own order;
-    others are 1.
+    """The degrees of a job's processes.
 
-    The product is not that of the processes if they can't be divided so.
+    The first degree that is left out takes what the others leave, in the strategy's own order;
+    others are 1. If the processes can't be divided so, the product of the degrees is another
+    number.
     """
     given = given_degrees(settings)
     if settings.shard_scope is ShardScope.HYBRID and has_effect("shard_scope", settings):
@@ -66,12 +67,12 @@ def degrees_of(settings: Settings, processes: int) -> Degrees:
 def given_degrees(settings: Settings) -> dict[str, int]:
     """The degrees that the settings give and that have an effect, by name."""
     names = ("pipeline", "replicate", "shard", "tensor")
-    found = {
+    degrees = {
         name: getattr(settings, f"{name}_degree")
         for name in names
         if has_effect(f"{name}_degree", settings)
     }
-    return {name: degree for name, degree in found.items() if degree is not None}
+    return {name: degree for name, degree in degrees.items() if degree is not None}
 
 
 def degree_that_follows(settings: Settings) -> str | None:
@@ -100,17 +101,23 @@ def stage_count(settings: Settings, degrees: Degrees) -> int:
 
 
 def stage_counts(settings: Iterable[Settings]) -> tuple[int, ...]:
-    """The distinct ones of cells that cut the model, in order; without those of unknown device
-    counts.
+    """Numbers of stages of the cells that cut the model, each once and in order; without cells
+    whose number of devices is unknown.
     """
-    sizes = ((each, world_size(each)) for each in settings)
-    counts = {stage_count(each, degrees_of(each, size)) for each, size in sizes if size is not None}
+    sizes = ((cell_settings, world_size(cell_settings)) for cell_settings in settings)
+    counts = {
+        stage_count(cell_settings, degrees_of(cell_settings, size))
+        for cell_settings, size in sizes
+        if size is not None
+    }
     return tuple(sorted(counts - {1}))
 
 
 def adapters_of(settings: Iterable[Settings]) -> tuple[Adapter, ...]:
-    """The distinct ones, in the order of the cells."""
-    return tuple(dict.fromkeys(each.adapter for each in settings if each.adapter))
+    """The adapters of the cells, each once, in their order."""
+    return tuple(
+        dict.fromkeys(cell_settings.adapter for cell_settings in settings if cell_settings.adapter)
+    )
 
 
 def nearest_degrees(settings: Settings, processes: int) -> list[dict[str, int]]:
@@ -118,25 +125,27 @@ def nearest_degrees(settings: Settings, processes: int) -> list[dict[str, int]]:
     given = given_degrees(settings)
     is_part = degree_that_follows(settings) is not None
     possible = [
-        each for each in _divisions(len(given), processes) if is_part or prod(each) == processes
+        degrees
+        for degrees in _divisions(len(given), processes)
+        if is_part or prod(degrees) == processes
     ]
     possible.sort(
-        key=lambda each: sum(
-            abs(log(new / old)) for new, old in zip(each, given.values(), strict=True)
+        key=lambda degrees: sum(
+            abs(log(new / old)) for new, old in zip(degrees, given.values(), strict=True)
         )
     )
-    return [dict(zip(given, each, strict=True)) for each in possible[:NAMED_NEAREST]]
+    return [dict(zip(given, degrees, strict=True)) for degrees in possible[:NAMED_NEAREST]]
 
 
 def nearest_degrees_text(settings: Settings, processes: int) -> str:
     return " or ".join(
-        ", ".join(f"{name}_degree {degree}" for name, degree in each.items())
-        for each in nearest_degrees(settings, processes)
+        ", ".join(f"{name}_degree {degree}" for name, degree in degrees.items())
+        for degrees in nearest_degrees(settings, processes)
     )
 
 
 def _divisions(count: int, processes: int) -> Iterator[tuple[int, ...]]:
-    """All ``count`` numbers whose product divides the processes."""
+    """All tuples of ``count`` numbers whose product divides the processes."""
     if count == 0:
         yield ()
         return
@@ -171,24 +180,31 @@ def neighbour_count(settings: Settings, processes: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorDivision:
-    """``layers``: the suite's tensor_plan; None for the model's own plan."""
+    """A division of layers among tensor groups.
+
+    ``layers`` is the suite's tensor_plan; None for the model's own plan.
+    """
 
     degree: int
     layers: TensorLayers | None = None
 
 
 def tensor_divisions(settings: Iterable[Settings]) -> tuple[TensorDivision, ...]:
-    """The distinct ones, those by the model's own plan first; without those of unknown device
-    counts.
+    """Divisions of the cells, each once, with the model's own plan first; without cells whose
+    number of devices is unknown.
     """
-    sizes = ((each, world_size(each)) for each in settings)
-    found = dict.fromkeys(
-        TensorDivision(degree=degrees_of(each, size).tensor, layers=each.tensor_plan)
-        for each, size in sizes
+    sizes = ((cell_settings, world_size(cell_settings)) for cell_settings in settings)
+    divisions = dict.fromkeys(
+        TensorDivision(
+            degree=degrees_of(cell_settings, size).tensor, layers=cell_settings.tensor_plan
+        )
+        for cell_settings, size in sizes
         if size is not None
     )
-    divided = (each for each in found if each.degree > 1)
-    return tuple(sorted(divided, key=lambda each: (each.layers is not None, each.degree)))
+    divided = (division for division in divisions if division.degree > 1)
+    return tuple(
+        sorted(divided, key=lambda division: (division.layers is not None, division.degree))
+    )
 
 
 def replica_count(settings: Settings, processes: int) -> int:
@@ -250,8 +266,10 @@ def scaled_learning_rate(rate: LearningRate, batch_size: int) -> float:
 
 
 def planned_batch_size(settings: Settings) -> int | None:
-    """``global_batch_size`` on the cell's instances; None if their number of devices is unknown,
-    and for a cell that searches its batch and fixes no global batch.
+    """The global batch size on the cell's instances.
+
+    None if their number of devices is unknown, and for a cell that searches its batch and fixes no
+    global batch.
     """
     if settings.batch_search:
         return settings.global_batch_size
@@ -260,7 +278,7 @@ def planned_batch_size(settings: Settings) -> int | None:
 
 
 def planned_learning_rate(settings: Settings) -> float | None:
-    """``scaled_learning_rate`` on the cell's instances; None where it depends on an unknown number
+    """The scaled learning rate on the cell's instances; None where it depends on an unknown number
     of devices.
     """
     rate = settings.rate

@@ -1,7 +1,7 @@
-"""What a container gets of its run, or of its preparation: plain values, which the lab checks when
-it writes them.
+"""The record of a run or of a preparation, which its container reads: plain values, checked when
+the lab writes them.
 
-Later code may write more fields: those that a container does not know are ignored.
+Later code may write more fields. A container ignores fields that it does not know.
 """
 
 import json
@@ -86,7 +86,7 @@ class RunMeasurement:
     save_model: bool = described(False, "keep the trained model")
     save_dtype: SaveDtype = described(
         SaveDtype.CHECKPOINT,
-        "the type of the saved weights: that of the model's files, to which they are rounded after "
+        "the type of the saved weights: as in the model's files, to which they are rounded after "
         "the last step and evaluated so; or fp32, which keeps all bits",
     )
     save_best: bool = described(
@@ -135,8 +135,9 @@ class QualityTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """``settings`` has the seed of the cell; ``trial_seed`` is the trial's own, if it has one.
+    """What a container needs to know about its run.
 
+    ``settings`` has the seed of the cell; ``trial_seed`` is the trial's own, if it has one.
     ``tokens`` are already prepared; None if the run tokenises its own data.
     """
 
@@ -161,10 +162,10 @@ Record = TypeVar("Record", bound=RunRecord | PreparationRecord)
 
 
 def record_document(record: RunRecord | PreparationRecord) -> dict[str, Any]:
-    """One JSON value for each field: each is a hyperparameter of its own, for which SageMaker has a
-    limit.
+    """Document of a record, with one JSON value for each field.
 
-    Raises RecordDiffers.
+    Each value is a hyperparameter of its own, for which SageMaker has a limit. Raises
+    RecordDiffers.
     """
     document = RECORD.mark({**plain_values(record), "workload": workload_document(record.workload)})
     read = read_record(json.loads(json.dumps(document)), type(record))
@@ -177,5 +178,5 @@ def record_document(record: RunRecord | PreparationRecord) -> dict[str, Any]:
 
 
 def read_record(document: Mapping[str, Any], kind: type[Record]) -> Record:
-    """Raises VersionUnknown."""
+    """Read a record. Raises VersionUnknown."""
     return from_document(RECORD.read(document), kind)

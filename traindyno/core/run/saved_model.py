@@ -1,5 +1,5 @@
-"""What a model's folder says without transformers: whether it is one, and how long a sequence its
-positions allow.
+"""What a model's folder tells without transformers: whether it is a model, and how long a sequence
+its positions allow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,10 +48,10 @@ PADDING_TOKEN = 1
 def model_problem(
     path: str, names: Sequence[str] | None, adapter: Mapping[str, Any] | None = None
 ) -> str | None:
-    """Why this is no model, by the ``names`` of the files in the folder; those of a file are
-    None.
+    """Why a folder holds no model, or None.
 
-    ``adapter`` is the content of its adapter_config.json.
+    ``names`` are the files of the folder, or None for a file. ``adapter`` is the content of its
+    adapter_config.json.
     """
     expected = "; expected a folder with a model as save_pretrained of transformers writes it"
     if names is None:
@@ -97,8 +97,12 @@ def tasks_of_heads(config: Mapping[str, Any]) -> set[Task]:
 
 
 def architectures(config: Mapping[str, Any]) -> list[str]:
-    found = config.get("architectures")
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+    architectures_value = config.get("architectures")
+    return (
+        [name for name in architectures_value if isinstance(name, str)]
+        if isinstance(architectures_value, list)
+        else []
+    )
 
 
 def other_model_problem(path: str, config: Mapping[str, Any], task: Task) -> str | None:
@@ -122,8 +126,8 @@ def reserved_positions(model_type: str, pad_token_id: int) -> int:
 
 
 def longest_sequence(config: Mapping[str, Any]) -> int | None:
-    """In tokens, by the content of a config.json, or of its part about text; None if it names no
-    positions.
+    """Most tokens of a sequence, by the content of a config.json or of its part about text; None if
+    it names no positions.
     """
     text = config.get("text_config")
     text = text if isinstance(text, Mapping) else config

@@ -54,11 +54,12 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingDescription(FieldDescription):
-    """``used_by``: the strategies whose option it is; empty if every strategy uses it.
+    """Description of a setting.
 
-    ``is_seen_by_scripts``: it affects a user's own script, through its launcher.
-    ``changes_memory``: it changes the size of a tensor. ``is_fixed_by_checkpoints``: a run with
-    another value can't resume from a checkpoint; always True with effect ``learning``.
+    ``used_by`` has the strategies whose option it is; empty if every strategy uses it.
+    ``is_seen_by_scripts`` says that it affects a user's own script, through its launcher, and
+    ``changes_memory`` that it changes the size of a tensor. With ``is_fixed_by_checkpoints``, a run
+    with another value can't resume from a checkpoint; it is always True with effect ``learning``.
     """
 
     used_by: tuple[Strategy, ...] = ()
@@ -84,7 +85,9 @@ def setting(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRate:
     base: float = field(
-        metadata=describe("the learning rate, or that of the reference batch size", bound=POSITIVE)
+        metadata=describe(
+            "the learning rate, or the learning rate of the reference batch size", bound=POSITIVE
+        )
     )
     reference_batch_size: int | None = described(
         None,
@@ -100,9 +103,8 @@ class LearningRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorLayers:
-    """Paths of linear layers within the base model; ``*`` stands for one name.
-
-    The styles are those of transformers.
+    """Paths of linear layers within the base model; ``*`` stands for one name. The styles are named
+    as in transformers.
     """
 
     colwise: tuple[str, ...] = described((), "layers whose outputs are divided")
@@ -117,11 +119,11 @@ class TensorLayers:
     def named(self) -> tuple[tuple[str, str], ...]:
         """Each path with its style."""
         return tuple(
-            (path, each.name) for each in fields(self) for path in getattr(self, each.name)
+            (path, style.name) for style in fields(self) for path in getattr(self, style.name)
         )
 
     def styles(self) -> dict[str, str]:
-        """Path → style."""
+        """Style of each path."""
         return dict(self.named())
 
     def __str__(self) -> str:
@@ -132,8 +134,7 @@ class TensorLayers:
 class BatchSearch:
     search: BatchChoice = field(
         metadata=describe(
-            "largest: the largest batch that fits; best: of those probed, the one with the "
-            "highest rate"
+            "largest: the largest batch that fits; best: the probed batch with the highest rate"
         )
     )
     begin: int = described(1, "the first batch that is probed", bound=SAMPLES, unit="samples")
@@ -186,9 +187,9 @@ class Adapter:
     def __str__(self) -> str:
         plain = Adapter(rank=self.rank)
         more = [
-            f"{each.name.replace('_', ' ')} {_plain_text(getattr(self, each.name))}"
-            for each in fields(self)
-            if each.name != "merged" and getattr(self, each.name) != getattr(plain, each.name)
+            f"{option.name.replace('_', ' ')} {_plain_text(getattr(self, option.name))}"
+            for option in fields(self)
+            if option.name != "merged" and getattr(self, option.name) != getattr(plain, option.name)
         ]
         return ", ".join([f"LoRA of rank {self.rank}", *more])
 
@@ -425,7 +426,7 @@ class Settings:
     base_weights: BaseWeights = setting(
         BaseWeights.FP32,
         "beside an adapter: the type of the frozen weights; with nf4 (QLoRA), head, embeddings and "
-        "routers have that of precision",
+        "routers have the type of precision",
         effect=Effect.LEARNING,
     )
     image: str | None = setting(
@@ -438,7 +439,7 @@ class Settings:
 
     @property
     def batch_size(self) -> int:
-        """The batch per device; of a cell that searches it, that of the first probe."""
+        """The batch per device; the batch of the first probe for a cell that searches it."""
         size = self.batch_size_per_device
         return size.begin if isinstance(size, BatchSearch) else size
 
@@ -456,14 +457,14 @@ class Settings:
 
 @cache
 def setting_types() -> dict[str, Any]:
-    """Setting → its type."""
+    """Type of each setting."""
     return get_type_hints(Settings)
 
 
 @cache
 def setting_descriptions() -> dict[str, SettingDescription]:
-    """Setting → its description, in the order of the fields."""
-    return {each.name: each.metadata[KEY] for each in fields(Settings)}
+    """Description of each setting, in the order of the fields."""
+    return {member.name: member.metadata[KEY] for member in fields(Settings)}
 
 
 def settings_with(*effects: Effect) -> tuple[str, ...]:

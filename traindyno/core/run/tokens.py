@@ -37,13 +37,13 @@ class TokenSet:
     too, or a copy of the model.
     """
 
-    #: Of the tokens; None for the job that copies the model from the Hub to the lab's bucket.
+    #: Whether the tokens are packed; None for the job that copies the model to the lab's bucket.
     packing: bool | None = None
-    #: Of the training part; None for the workload's examples.
+    #: Sequences of the training part; None for the workload's examples.
     sequences: int | None = None
-    #: In how many ways the suite's cells divide the model's layers, for the check of the model.
+    #: Divisions of the model's layers in the suite's cells, for the check of the model.
     divisions: tuple[TensorDivision, ...] = ()
-    #: Of the cells that cut the model into stages.
+    #: Numbers of stages in the cells that cut the model into stages.
     stage_counts: tuple[int, ...] = ()
     #: The distinct adapters of the cells.
     adapters: tuple[Adapter, ...] = ()
@@ -84,7 +84,10 @@ class DataPreparation(TokenSet):
 
 
 def tokens_manifest(key: str, parts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """``parts``: for train and evaluation, how many ``sequences`` and ``tokens`` there are."""
+    """The manifest of prepared tokens.
+
+    ``parts`` has the number of ``sequences`` and ``tokens`` for train and evaluation.
+    """
     return MANIFEST.mark(
         {"key": key, "parts": {name: dict(counts) for name, counts in parts.items()}}
     )
@@ -95,10 +98,14 @@ def describe_mismatch(manifest: Mapping[str, Any] | None, *, key: str) -> str | 
     if manifest is None:
         return f"it holds no {TOKENS_MANIFEST}; expected tokens of key {key}"
     try:
-        found = MANIFEST.read(manifest).get("key")
+        stored_key = MANIFEST.read(manifest).get("key")
     except VersionUnknown as error:
         return str(error)
-    return None if found == key else f"its {TOKENS_MANIFEST} has key {found}; expected key {key}"
+    return (
+        None
+        if stored_key == key
+        else f"its {TOKENS_MANIFEST} has key {stored_key}; expected key {key}"
+    )
 
 
 def label_of(preparation_id: str) -> str:

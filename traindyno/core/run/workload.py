@@ -47,7 +47,9 @@ class Tokenizer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """``path`` is a Hub id, an S3 URI, or a local file or folder (staged to S3 before the suite
+    """The data to train on.
+
+    ``path`` is a Hub id, an S3 URI, or a local file or folder (staged to S3 before the suite
     starts).
     """
 
@@ -60,7 +62,7 @@ class Dataset:
     text_column: str = "text"
     label_column: str = "label"
     input_mode: InputMode = InputMode.FILE
-    #: For conversations: a file, or a name of the tokenizer's dictionary of templates
+    #: Template of conversations: a file, or a name of the tokenizer's dictionary of templates
     chat_template: str | None = None
     chat_template_kwargs: Mapping[str, JsonValue] = field(default_factory=dict)
     loss_on: LossOn = LossOn.ANSWERS
@@ -69,7 +71,9 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullRun:
-    """The schedule of the whole training, where it differs from that of the short trials."""
+    """The schedule of the whole training, where it differs from the schedule of the short
+    trials.
+    """
 
     checkpoint_every_minutes: float | None = described(
         None,

@@ -38,11 +38,13 @@ class ModelNotServable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDeployment:
-    """``name`` is that of the endpoint, its configuration and its model; ``job_name`` that of the
-    training job.
+    """One deployment of a trained model.
 
-    ``created_at``: epoch seconds. A price of None is unknown. The lab deletes the endpoint after
-    ``hours``, and before it costs more than ``max_usd``; None is no such limit.
+    ``name`` is the name of the endpoint, its configuration and its model; ``job_name`` is the
+    training job's.
+
+    ``created_at`` is in epoch seconds. A price of None is unknown. The lab deletes the endpoint
+    after ``hours``, and before it costs more than ``max_usd``; None is no such limit.
     """
 
     name: str
@@ -69,7 +71,7 @@ class ModelDeployment:
 
     @property
     def ends_at(self) -> float:
-        """From then on a sweep deletes the endpoint."""
+        """Time from which a sweep deletes the endpoint."""
         seconds = self.hours * SECONDS_PER_HOUR
         paid = self.paid_seconds
         return self.created_at + (
@@ -77,7 +79,7 @@ class ModelDeployment:
         )
 
     def usd_until(self, at: float) -> Decimal | None:
-        """An upper bound of the cost, from the creation; None if the price is unknown."""
+        """An upper bound of the cost since the creation; None if the price is unknown."""
         if self.usd_per_hour is None:
             return None
         return cost_usd(Decimal(str(max(at - self.created_at, 0))), 1, self.usd_per_hour)
@@ -100,11 +102,11 @@ def deployment_document(deployment: ModelDeployment) -> dict[str, Any]:
 
 
 def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeployment:
-    """Raises DocumentInvalid with every problem."""
-    found = from_document(document, ModelDeployment)
-    price = found.usd_per_hour
-    hours = found.hours
-    amount = f"no amount, as the price of {found.instance_type} is unknown"
+    """Read a deployment. Raises DocumentInvalid with every problem."""
+    deployment = from_document(document, ModelDeployment)
+    price = deployment.usd_per_hour
+    hours = deployment.hours
+    amount = f"no amount, as the price of {deployment.instance_type} is unknown"
     if price:
         least = exact_usd_text(cost_usd(LEAST_PAID_SECONDS, 1, price))
         amount = (
@@ -113,21 +115,21 @@ def parse_deployment(document: Mapping[str, Any], *, lab: str) -> ModelDeploymen
     rules = (
         (
             "name",
-            NAME.fullmatch(found.name) and found.name.startswith(jobs_prefix(lab)),
+            NAME.fullmatch(deployment.name) and deployment.name.startswith(jobs_prefix(lab)),
             f"a name of up to 63 letters, digits and hyphens that begins with {jobs_prefix(lab)}",
         ),
         ("hours", 0 < hours <= MOST_HOURS, f"up to {MOST_HOURS} hours"),
         (
             "max_usd",
-            found.max_usd is None or (found.paid_seconds or 0) >= LEAST_PAID_SECONDS,
+            deployment.max_usd is None or (deployment.paid_seconds or 0) >= LEAST_PAID_SECONDS,
             amount,
         ),
     )
     problems = [
-        Problem(path=field, message=f"got {shown(getattr(found, field))}, expected {expected}")
+        Problem(path=field, message=f"got {shown(getattr(deployment, field))}, expected {expected}")
         for field, is_right, expected in rules
         if not is_right
     ]
     if problems:
         raise DocumentInvalid(problems)
-    return found
+    return deployment

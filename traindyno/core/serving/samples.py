@@ -26,7 +26,10 @@ class ScoredLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSample:
-    """``predictions``: the most probable ones of the saved model, computed by the training job."""
+    """A sample with the answer of the training job.
+
+    ``predictions`` are the most probable ones of the saved model, computed by the training job.
+    """
 
     inputs: str
     predictions: tuple[ScoredLabel, ...]
@@ -78,8 +81,8 @@ def differences(samples: Sequence[EvaluationSample], answers: Sequence[bytes]) -
         about = f"sample {sample.inputs[:60]!r}"
         try:
             scores = {
-                str(each["label"]): float(each["score"])
-                for each in json.loads(answer)["predictions"]
+                str(prediction["label"]): float(prediction["score"])
+                for prediction in json.loads(answer)["predictions"]
             }
         except (ValueError, TypeError, LookupError, RecursionError):
             yield (

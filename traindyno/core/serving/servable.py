@@ -6,7 +6,7 @@ from traindyno.core.suite.suite import Suite
 
 
 def why_not_servable(suite: Suite) -> str | None:
-    """None where ``traindyno deploy`` can serve the models of the suite's runs."""
+    """Why ``traindyno deploy`` can't serve the models of the suite's runs, or None."""
     workload = suite.workload
     if workload.task not in SERVED_TASKS:
         served = ", ".join(SERVED_TASKS)

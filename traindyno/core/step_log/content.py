@@ -38,7 +38,7 @@ class ProcessLog(ProcessLines):
         times = [
             self.start,
             *(phase.end for phase in self.phases),
-            *(each.time for each in self.evaluations),
+            *(evaluation.time for evaluation in self.evaluations),
         ]
         times += [error.time for error in self.errors]
         times += [step.end for step in self.steps[-1:]]
@@ -103,11 +103,11 @@ class Session:
     def common_steps(self) -> Sequence[int]:
         """Step numbers that every process of the session finished, in order."""
         numbers = [process.steps.numbers for process in self.processes]
-        if not numbers or all(each == numbers[0] for each in numbers):
+        if not numbers or all(steps == numbers[0] for steps in numbers):
             return numbers[0] if numbers else ()
         common = set(numbers[0])
-        for each in numbers[1:]:
-            common.intersection_update(each)
+        for steps in numbers[1:]:
+            common.intersection_update(steps)
         return tuple(sorted(common))
 
 
@@ -131,13 +131,13 @@ class StepLog:
 
     @property
     def errors(self) -> tuple[LoggedError, ...]:
-        found = [
+        errors_of_processes = [
             error
             for session in self.sessions
             for process in session.processes
             for error in process.errors
         ]
-        return tuple(sorted(found, key=lambda error: error.time))
+        return tuple(sorted(errors_of_processes, key=lambda error: error.time))
 
     @property
     def model(self) -> ModelSize | None:

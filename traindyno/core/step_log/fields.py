@@ -57,7 +57,9 @@ class LineInvalid(ValueError):
 
 @dataclass(frozen=True)
 class Environment:
-    """``host`` is a name within the job; ``host_id`` names the machine, ``launch`` the start of the
+    """Environment of a process.
+
+    ``host`` is a name within the job; ``host_id`` names the machine, ``launch`` the start of the
     job, None where it is unknown.
     """
 
@@ -89,8 +91,10 @@ class LoggedPhase:
 
 @dataclass(frozen=True)
 class ModelSize:
-    """``trained``: how many of the parameters are trained beside an adapter's frozen base; None if
-    all may be.
+    """Size of a model.
+
+    ``trained`` counts the parameters that are trained beside an adapter's frozen base; None if all
+    may be.
     """
 
     parameters: int
@@ -204,21 +208,23 @@ class ProcessLines:
         if phase.name == BATCH_SEARCH:
             last = phase.facts.get(KEPT_STEPS)
             if not isinstance(last, int):
-                found = _shown(last)
+                last_phase = _shown(last)
                 raise LineInvalid(
                     "{} has {} {}; expected the number of a step".format(
-                        BATCH_SEARCH, KEPT_STEPS, found
+                        BATCH_SEARCH, KEPT_STEPS, last_phase
                     )
                 )
             self.step_count = self._steps.keep_until(last)
             self._latest = min(last, self._latest[0]), self._latest[1]
-            self.phases = [each for each in self.phases if each.end <= phase.begin]
-            self.evaluations = [each for each in self.evaluations if each.time <= phase.begin]
+            self.phases = [earlier for earlier in self.phases if earlier.end <= phase.begin]
+            self.evaluations = [
+                evaluation for evaluation in self.evaluations if evaluation.time <= phase.begin
+            ]
         self.phases.append(phase)
 
 
 def facts_of(environment: Optional[Environment], phases: Sequence[LoggedPhase]) -> Dict[str, Any]:
-    """The conditions of a process, with those that it learnt until its first step."""
+    """The conditions of a process, including what it learnt until its first step."""
     learnt = next((phase.facts for phase in phases if phase.name == SETUP), {})
     return {**(environment.facts if environment else {}), **learnt}
 
@@ -237,7 +243,7 @@ def types_in_json(kind: type) -> Dict[str, Tuple[type, ...]]:
 
 def _types_of(hint: Any) -> List[type]:
     if get_origin(hint) is Union:
-        return [each for part in get_args(hint) for each in _types_of(part)]
+        return [member for part in get_args(hint) for member in _types_of(part)]
     if get_origin(hint) is not None:
         return [dict]
     return [int, float] if hint is float else [hint]
@@ -247,13 +253,13 @@ def have_equal_batches(processes: Sequence[ProcessLines]) -> bool:
     """Whether two processes trained on the same first batches, and did not say that they share
     them.
     """
-    found = [
+    checksums = [
         tuple(phase.facts[CHECKSUMS])
         for process in processes
         for phase in process.phases
         if isinstance(phase.facts.get(CHECKSUMS), list)
     ]
-    return any(found.count(each) > 1 for each in found)
+    return any(checksums.count(sums) > 1 for sums in checksums)
 
 
 def step_of(line: Mapping[str, Any]) -> LoggedStep:
@@ -274,8 +280,8 @@ def _check_types_of_step(types: Tuple[type, ...]) -> None:
     """Checked once per combination of types, of which a log of a hundred thousand lines has a
     few.
     """
-    for (name, allowed), found in zip(types_in_json(LoggedStep).items(), types):
-        _check_type(name, allowed, found)
+    for (name, allowed), kind in zip(types_in_json(LoggedStep).items(), types):
+        _check_type(name, allowed, kind)
 
 
 def _check_step(step: LoggedStep) -> None:
@@ -301,12 +307,12 @@ def _check_size(name: str, value: Optional[float]) -> None:
 
 
 def environment_of(line: Mapping[str, Any]) -> Environment:
-    found = line.get("schema_version")
-    if isinstance(found, bool) or found != SCHEMA_VERSION:
+    version = line.get("schema_version")
+    if isinstance(version, bool) or version != SCHEMA_VERSION:
         given = (
             "no schema_version"
-            if found is None
-            else f"schema_version {_shown(found)} of another Traindyno"
+            if version is None
+            else f"schema_version {_shown(version)} of another Traindyno"
         )
         raise LineInvalid(f"step log: got {given}, expected {SCHEMA_VERSION}")
     environment = Environment(**read_fields(Environment, line))
@@ -370,7 +376,7 @@ def read_fields(kind: type, line: Mapping[str, Any]) -> Dict[str, Any]:
 @lru_cache(maxsize=None)
 def _expected(kind: Any) -> Tuple[Dict[str, Tuple[type, ...]], FrozenSet[str]]:
     return types_in_json(kind), frozenset(
-        each.name for each in fields(kind) if each.default is not MISSING
+        field.name for field in fields(kind) if field.default is not MISSING
     )
 
 
@@ -407,12 +413,12 @@ def _check_extent(name: str, value: Any, *, levels: int) -> None:
             _check_extent(name, inner, levels=levels - 1)
 
 
-def _check_type(name: str, allowed: Tuple[type, ...], found: type) -> None:
-    if found not in allowed:
+def _check_type(name: str, allowed: Tuple[type, ...], actual: type) -> None:
+    if actual not in allowed:
         names = [NAMES[kind] for kind in allowed if not (kind is int and float in allowed)]
         raise LineInvalid(
             "{}: got {}, expected {}".format(
-                name, NAMES.get(found, found.__name__), " or ".join(names)
+                name, NAMES.get(actual, actual.__name__), " or ".join(names)
             )
         )
 

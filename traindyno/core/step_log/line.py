@@ -37,11 +37,10 @@ SCATTER = "run_scatter"
 # script took it
 SEED_VARIABLE = "TRAINDYNO_SEED"
 SEED = "seed"
-CHECKPOINT, CHECKPOINT_WRITE, RESTORE = (
-    "checkpoint",
-    "checkpoint_write",
-    "restore",
-)  # names of phases
+# Names of phases.
+CHECKPOINT = "checkpoint"
+CHECKPOINT_WRITE = "checkpoint_write"
+RESTORE = "restore"
 COMPILE = "compile"  # a phase outside the steps, or inside one
 # until the first step; its facts are conditions that a script's step log learns by then
 SETUP = "setup"
@@ -74,7 +73,9 @@ IN_BACKGROUND = (
 )
 # The environment's fact for the unit of work: the same in every cell of a task, with any packing
 WORK_UNIT = "work_unit"
-TOKENS, ROWS, SAMPLES = "tokens", "rows", "samples"  # tokens without padding
+TOKENS = "tokens"  # without padding
+ROWS = "rows"
+SAMPLES = "samples"
 # The fact of a built-in task: what its run is
 RUN = "run"
 FAILURE_PREFIX = "traindyno-outcome"
@@ -156,7 +157,7 @@ class LoggedStep(NamedTuple):
 
 
 def step_line(*, learning_rate: Optional[float] = None, **fields: Any) -> Dict[str, Any]:
-    """``fields``: those of LoggedStep."""
+    """Line of a step. ``fields`` are fields of LoggedStep."""
     step = LoggedStep(**fields)
     line = {"kind": "step", "time": step.end, **step._asdict(), "learning_rate": learning_rate}
     return {**line, "loss": json_number(step.loss)}
@@ -185,7 +186,10 @@ def model_line(
 
 
 def evaluation_line(time: float, step: int, metrics: Dict[str, float]) -> Dict[str, Any]:
-    """``metrics``: loss, accuracy, perplexity, or the user's own names."""
+    """Line of an evaluation.
+
+    ``metrics`` are loss, accuracy, perplexity, or the user's own names.
+    """
     numbers = {name: json_number(value) for name, value in metrics.items()}
     return {"kind": "evaluation", "time": time, "step": step, "metrics": numbers}
 
@@ -203,7 +207,10 @@ def host_load_line(*, end: float, **load: float) -> Dict[str, Any]:
 
 
 def error_line(time: float, outcome: str, message: str) -> Dict[str, Any]:
-    """``outcome`` is a value of traindyno.core.jobs.outcome.Outcome."""
+    """Line of an error.
+
+    ``outcome`` is a value of traindyno.core.jobs.outcome.Outcome.
+    """
     return {"kind": "error", "time": time, "outcome": outcome, "message": message}
 
 

@@ -141,7 +141,7 @@ def _run_together(process: ProcessLog, others: Mapping[int, ProcessLog]) -> bool
     """
     if process.rank in others or process.job_name != next(iter(others.values())).job_name:
         return False
-    if len({each.launch for each in (process, *others.values())} - {None}) > 1:
+    if len({lines.launch for lines in (process, *others.values())} - {None}) > 1:
         return False
     launched = min(other.start for other in others.values())
     last_logged = max(other.last_logged for other in others.values())

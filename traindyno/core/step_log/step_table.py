@@ -24,7 +24,7 @@ def phases_apart(phases: Iterable[LoggedPhase]) -> tuple[LoggedPhase, ...]:
     open_phases = _OpenPhases()
     parts = [
         part
-        for phase in sorted(own, key=lambda each: (each.begin, -each.end))
+        for phase in sorted(own, key=lambda phase: (phase.begin, -phase.end))
         for part in open_phases.parts_before(phase)
     ]
     return (*parts, *open_phases.parts_until(inf))
@@ -84,7 +84,7 @@ class RankSteps:
     def phases_by_interval(self) -> Mapping[int, Mapping[str, float]]:
         """Seconds of each phase within each interval that has any, by index and name."""
         ends = self.steps.ends
-        found: dict[int, dict[str, float]] = {}
+        seconds_by_step: dict[int, dict[str, float]] = {}
         for phase in self.phases:
             for index in range(bisect_right(ends, phase.begin), len(ends)):
                 begin = self.interval_begin(index)
@@ -92,9 +92,9 @@ class RankSteps:
                     break
                 seconds = min(ends[index], phase.end) - max(begin, phase.begin)
                 if seconds > 0:
-                    by_name = found.setdefault(index, {})
+                    by_name = seconds_by_step.setdefault(index, {})
                     by_name[phase.name] = by_name.get(phase.name, 0.0) + seconds
-        return found
+        return seconds_by_step
 
     def wait_seconds(self, first: int, last: int) -> float:
         """Time spent waiting for data in these steps.

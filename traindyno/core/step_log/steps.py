@@ -70,11 +70,9 @@ class Steps(Sequence[LoggedStep]):
 
     def _view(self, first: int, end: int) -> "Steps":
         view = Steps.__new__(Steps)
-        view._columns, view._first, view._end = (
-            self._columns,
-            self._first + first,
-            self._first + end,
-        )
+        view._columns = self._columns
+        view._first = self._first + first
+        view._end = self._first + end
         view.is_full = self.is_full
         return view
 
@@ -120,8 +118,8 @@ class Steps(Sequence[LoggedStep]):
 
     @property
     def losses(self) -> Sequence[float | None]:
-        found: list[float | None] = self._columns[6][self._first : self._end]
-        return found
+        logged: list[float | None] = self._columns[6][self._first : self._end]
+        return logged
 
     @property
     def peak_memory_bytes(self) -> int | None:

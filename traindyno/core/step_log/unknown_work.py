@@ -28,7 +28,7 @@ def count_unlogged(session: Session) -> int:
 def _between(session: Session) -> int:
     """Steps of an optimizer between the logged ones, of the process with the most."""
     facts = (facts_between_steps(process.phases) for process in session.processes)
-    return max((int(each[UNLOGGED_STEPS]) for each in facts if each), default=0)
+    return max((int(fact[UNLOGGED_STEPS]) for fact in facts if fact), default=0)
 
 
 def _missing(session: Session) -> int:

@@ -1,5 +1,5 @@
-"""The arguments of a cell's script: those of all cells and its own, as SageMaker's training toolkit
-passes them.
+"""The arguments of a cell's script, as SageMaker's training toolkit passes them: the suite's for
+all cells, and the cell's own.
 """
 
 import re
@@ -18,7 +18,9 @@ READ_BY_SHELLS = re.compile(r"[\s;&|<>()$`\"'\\*?\[\]]|\A[~#]|\A\Z|\{.*(?:,|\.\.
 
 
 def arguments_of(cell: Cell, workload: Workload) -> Mapping[str, JsonValue]:
-    """The arguments that its job gets: the cell's own value counts before that of all cells."""
+    """The arguments of the cell's job. The cell's own value of an argument replaces the one for all
+    cells.
+    """
     return {**workload.hyperparameters, **cell.hyperparameters}
 
 
@@ -28,7 +30,9 @@ def with_all_arguments(cell: Cell, workload: Workload) -> Cell:
 
 
 def number_of(value: JsonValue) -> float | None:
-    """A number, or a text that is one: a script reads both alike. None for any other value."""
+    """A number, or the number that a text spells, since a script reads both alike; None for any
+    other value.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -39,7 +43,7 @@ def number_of(value: JsonValue) -> float | None:
 
 
 def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
-    """``--key value`` in the order of the keys.
+    """The arguments as a command line, ``--key value``, in the order of the keys.
 
     Booleans are written as Python prints them, mappings as ``k=v,k=v``.
     """

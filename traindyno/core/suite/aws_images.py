@@ -18,8 +18,8 @@ FIRST_TORCHRUN_VERSION = (1, 13, 1)
 
 
 def pytorch_version(image: str) -> tuple[int, int, int] | None:
-    """By the tag of an AWS image for PyTorch; None if the image is another."""
-    found = IMAGE.search(image)
-    if found is None or found["repository"] not in VERSIONED_REPOSITORIES:
+    """Version of PyTorch by the tag of an AWS image; None if the image is another."""
+    match = IMAGE.search(image)
+    if match is None or match["repository"] not in VERSIONED_REPOSITORIES:
         return None
-    return int(found["major"]), int(found["minor"]), int(found["patch"] or 0)
+    return int(match["major"]), int(match["minor"]), int(match["patch"] or 0)

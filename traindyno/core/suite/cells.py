@@ -131,13 +131,14 @@ WORDS: Mapping[str, Callable[[Any], str]] = {
 
 
 def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """The cells with distinct labels: all that varies, or, if that is too long to read, what tells
-    a cell apart.
+    """Give the cells distinct labels that name all that varies.
+
+    If that is too long to read, a label names what tells its cell apart.
     """
     varying = [
-        each.name
-        for each in fields(Settings)
-        if len({getattr(cell.settings, each.name) for cell in cells}) > 1
+        setting.name
+        for setting in fields(Settings)
+        if len({getattr(cell.settings, setting.name) for cell in cells}) > 1
     ]
     given = sorted({name for cell in cells for name in cell.hyperparameters})
     varying_given = [
@@ -156,7 +157,7 @@ def label_cells(cells: Sequence[Cell]) -> tuple[Cell, ...]:
             else settings.instance
         )
         parts = [*([place] if {*PLACE} & {*varying} else ()), *_settings(settings, varying)]
-        parts += [word for each in words for word in each[index]]
+        parts += [word for words_of_argument in words for word in words_of_argument[index]]
         parts_of.append(list(dict.fromkeys(parts)) or [settings.instance])
     labels = list(map(SEPARATOR.join, parts_of))
     if max(map(len, labels), default=0) > LONGEST_LABEL:
@@ -180,18 +181,19 @@ def _what_tells_apart(index: int, parts_of: Sequence[Sequence[str]]) -> str:
 
 
 def _argument_words(name: str, values: Sequence[JsonValue]) -> list[list[str]]:
-    """The name with each value; of mappings that are written as JSON, each entry that differs
-    between them.
+    """Words for the values of an argument: its name with each value.
+
+    For mappings that are written as JSON, each key that differs between them, with its value.
     """
     try:
-        found = [json.loads(str(value)) for value in values]
+        mappings = [json.loads(str(value)) for value in values]
     except ValueError:
-        found = []
-    if not found or not all(isinstance(each, dict) for each in found):
+        mappings = []
+    if not mappings or not all(isinstance(value, dict) for value in mappings):
         return [[f"{name} {_text(value)}"] for value in values]
-    names = dict.fromkeys(name for each in found for name in each)
-    varying = [name for name in names if len({repr(each.get(name)) for each in found}) > 1]
-    return [[f"{name} {_text(each.get(name))}" for name in varying] for each in found]
+    names = dict.fromkeys(name for mapping in mappings for name in mapping)
+    varying = [name for name in names if len({repr(mapping.get(name)) for mapping in mappings}) > 1]
+    return [[f"{name} {_text(mapping.get(name))}" for name in varying] for mapping in mappings]
 
 
 def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
@@ -299,5 +301,5 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
 
 @cache
 def _default_values(settings_type: type[Settings]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = plain_values(settings_type(instance=""))
-    return found
+    defaults: Mapping[str, Any] = plain_values(settings_type(instance=""))
+    return defaults

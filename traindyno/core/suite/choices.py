@@ -15,7 +15,7 @@ class GoalKind(StrEnum):
 
 
 class Quality(StrEnum):
-    """What an evaluation measures; the names are those of the metrics in the step log."""
+    """What an evaluation measures, named as its metrics in the step log."""
 
     ACCURACY = "accuracy"
     LOSS = "loss"
@@ -121,7 +121,7 @@ class BatchChoice(StrEnum):
 
 
 class LearningRateSchedule(StrEnum):
-    """The names are those of transformers' ``SchedulerType``."""
+    """Schedules, named as in transformers' ``SchedulerType``."""
 
     CONSTANT = "constant"
     LINEAR = "linear"
@@ -176,19 +176,23 @@ class InputMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyTraits:
-    """``one_process``: a job is one process, which uses one device.
+    """What distinguishes a strategy from others.
 
-    ``takes_the_rest``: the degrees of which the first that is left out takes the processes that the
-    others leave. ``stages_are_neighbours``: a pipeline stays within an instance if it fits; else
-    its stages are far apart, and the groups that communicate more are neighbours.
-    ``runs_with_xla``: it communicates only to average gradients, which XLA devices do themselves.
-    ``is_composition``: it divides processes by degrees on one mesh. A run of another such strategy,
-    and of other degrees, can resume from its checkpoints. ``sagemaker_collectives``: it needs
-    SageMaker's data parallel library, which has its own images and launcher. ``stand_in``: a
-    strategy that needs the same memory and runs everywhere; None if this one does.
-    ``trains_adapters``: it leaves each layer whole, so that matrices can be added beside it.
-    ``holds_whole_weights``: each process holds each of its weights whole, so that it may have 4
-    bits.
+    Attributes:
+        one_process: A job is one process, which uses one device.
+        takes_the_rest: Degrees, of which the first that is left out takes the processes that the
+            others leave.
+        stages_are_neighbours: A pipeline stays within an instance if it fits. Otherwise its stages
+            are far apart, and the groups that communicate more are neighbours.
+        runs_with_xla: It communicates only to average gradients, which XLA devices do themselves.
+        is_composition: It divides processes by degrees on one mesh. A run of another such strategy,
+            and of other degrees, can resume from its checkpoints.
+        sagemaker_collectives: It needs SageMaker's data parallel library, which has its own images
+            and launcher.
+        stand_in: A strategy that needs the same memory and runs everywhere; None if this one does.
+        trains_adapters: It leaves each layer whole, so that matrices can be added beside it.
+        holds_whole_weights: Each process holds each of its weights whole, so that a weight may have
+            4 bits.
     """
 
     one_process: bool = False

@@ -34,7 +34,7 @@ class Goal:
 
     @property
     def target(self) -> QualityTarget | None:
-        """None if the goal is for the whole workload."""
+        """Target of quality, or None if the goal is for the whole workload."""
         values = {quality: getattr(self, quality.value) for quality in Quality}
         return next(
             (
@@ -47,7 +47,7 @@ class Goal:
 
     @property
     def is_time(self) -> bool:
-        """Whether time decides between the cells that qualify, and not cost."""
+        """Whether time decides between the cells that qualify, rather than cost."""
         return self.kind in (GoalKind.FASTEST, GoalKind.FASTEST_WITHIN, GoalKind.FASTEST_TO)
 
 
@@ -65,7 +65,7 @@ class SpotTerms:
     interruptions_per_hour: float | None = described(
         None,
         "interruptions of one job per hour of training; in a suite with several numbers of "
-        "instances, those of a job with the fewest",
+        "instances, the interruptions of a job with the fewest",
         bound=NOT_NEGATIVE,
         default="0.05 for each instance, an assumption",
     )

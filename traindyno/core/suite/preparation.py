@@ -37,7 +37,7 @@ STEPS_OF_SHORT_RUNS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensMarker:
-    """Where the tokens are. ``made_at``: epoch seconds."""
+    """Mark of prepared tokens. ``made_at`` is in epoch seconds."""
 
     s3_uri: str
     made_at: float
@@ -48,14 +48,14 @@ def tokens_marker_document(marker: TokensMarker) -> dict[str, Any]:
 
 
 def parse_tokens_marker(document: Mapping[str, Any]) -> TokensMarker:
-    """Raises VersionUnknown."""
+    """Read the mark of prepared tokens. Raises VersionUnknown."""
     return from_document(TOKENS_MARKER.read(document), TokensMarker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """The other inputs of the tokens: the code and image that make them, and the content of the
-    data.
+    """Inputs of the tokens beside the suite: the code and image that make them, and the content of
+    the data.
     """
 
     code: str
@@ -149,8 +149,8 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
 def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:
     """64 hexadecimal digits of the model on the Hub.
 
-    A branch or a tag may move, so that only a commit is reused by other executions. ``is_local``:
-    the copying job runs on this machine; where it does not, it may be simulated.
+    A branch or a tag may move, so that only a commit is reused by other executions. ``is_local``
+    says that the copying job runs on this machine; where it does not, it may be simulated.
     """
     assert workload.model is not None
     model = workload.model
@@ -167,8 +167,9 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def preparation_instance(suite: Suite) -> str:
-    """This machine's type if any cell runs here, because a simulated job makes no tokens that a
-    real run can read.
+    """Instance type of the preparation: this machine's type if any cell runs here.
+
+    A simulated job makes no tokens that a real run can read.
     """
     is_local = any(cell.settings.instance.startswith(LOCAL_PREFIX) for cell in suite.cells)
     return suite.preparation.instance or (LOCAL_INSTANCE if is_local else REMOTE_INSTANCE)
@@ -179,15 +180,15 @@ def preparation_seconds(suite: Suite) -> int:
 
 
 def preparation_settings(instance: str) -> Settings:
-    """The settings of the job: one process on one instance."""
+    """Settings of the preparation's job: one process on one instance."""
     return Settings(instance=instance, strategy=Strategy.SINGLE)
 
 
 def needed_sequences(suite: Suite, cells: Iterable[Cell]) -> int | None:
-    """None where all examples of the workload are needed, or where a cell's batch is unknown.
+    """Sequences that the runs need.
 
-    Rows to classify may be sorted by their label, so that a part of the examples could lack a
-    class.
+    None where all examples of the workload are needed, or where a cell's batch is unknown. Rows to
+    classify may be sorted by their label, so that a part of the examples could lack a class.
     """
     if suite.workload.task is Task.SEQUENCE_CLASSIFICATION:
         return None

@@ -26,19 +26,20 @@ def trial_runs(execution_id: str, cells: Sequence[Cell], trials: Iterable[int]) 
 def make_runs(
     execution_id: str, wanted: Iterable[tuple[Cell, int]], *, round_number: int = 1
 ) -> tuple[Run, ...]:
-    """All first trials, then all second trials, and so on, so that a slow hour affects every cell.
+    """Order the trials: all first trials, then all second trials, and so on, so that a slow hour
+    affects every cell.
 
-    The order within a trial is random, from the execution's id, and differs between trials, so that
-    no cell always follows the same one.
+    The order within a trial is random, drawn from the execution's id, and differs between trials,
+    so that no cell always follows the same one.
 
     The k-th run of each cell in a round is in the same block: a trial that is repeated belongs to
-    the round in which it is, and not to that of its first run.
+    the round in which it is, and not to the round of its first run.
     """
     in_order = sorted(
         wanted,
-        key=lambda each: (
-            each[1],
-            hashlib.sha256(f"{execution_id} {each[1]} {each[0].cell_id}".encode()).digest(),
+        key=lambda pair: (
+            pair[1],
+            hashlib.sha256(f"{execution_id} {pair[1]} {pair[0].cell_id}".encode()).digest(),
         ),
     )
     passes: Counter[str] = Counter()
@@ -66,17 +67,16 @@ def round_of(run: Run) -> str:
 
 
 def block_of(run: Run) -> str:
-    """The run's block, among those of all executions."""
+    """The run's block, counted over all executions."""
     return f"{run.execution_id} {run.block or run.trial}"
 
 
 def with_seeds(suite: Suite, runs: Iterable[Run]) -> tuple[Run, ...]:
-    """Each run with the seed that it trains with: that of its cell plus 0 in trial 1, 1 in trial 2,
+    """Each run with the seed that it trains with: its cell's seed plus 0 in trial 1, 1 in trial 2,
     and so on.
 
     Trials with one number have one seed in all cells, so that cells are compared at equal seeds. If
-    the cells differ in their seeds, the seed is what the suite compares: all trials of a cell then
-    train with the cell's own.
+    the cells differ in their seeds, the seed is what the suite compares, and it stays as it is.
     """
     is_own = compares_seeds(suite)
     return tuple(
@@ -86,7 +86,7 @@ def with_seeds(suite: Suite, runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def trial_seed(base: int, trial: int) -> int:
-    """After the largest seed comes 0."""
+    """The seed of a trial; after the largest seed comes 0."""
     return (base + trial - 1) % (MOST_SEED + 1)
 
 
@@ -98,7 +98,7 @@ def trained_settings(run: Run) -> Settings:
     batch = run.found_batch or settings.batch_size
     possible = dividing_batches(settings, world_size(settings) or 1)
     if possible and run.found_batch is None:
-        batch = max((each for each in possible if each <= batch), default=possible[0])
+        batch = max((size for size in possible if size <= batch), default=possible[0])
     return replace(settings, batch_size_per_device=batch)
 
 
@@ -107,7 +107,7 @@ def compares_seeds(suite: Suite) -> bool:
 
 
 def values_in_cells(suite: Suite, name: str) -> set[Any]:
-    """Those of a setting."""
+    """The distinct values of a setting in the cells."""
     return {getattr(cell.settings, name) for cell in suite.cells}
 
 

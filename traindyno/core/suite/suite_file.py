@@ -141,7 +141,7 @@ def suite_converter() -> Converter:
 
 
 def _with_short_form(structure: Structure, field: str, short: type) -> Structure:
-    """Accepts also the value of one field alone: ``0.1`` for ``{base: 0.1}``."""
+    """Also accept the value of one field alone: ``0.1`` for ``{base: 0.1}``."""
 
     def structure_either(value: Any, kind: Any) -> Any:
         is_short = is_number(value) if short is float else isinstance(value, short)
@@ -196,7 +196,7 @@ def _with_defaults(document: Mapping[str, Any], suite: Suite) -> Suite:
 
 
 def _structure_point(converter: Converter, document: Any) -> dict[str, Any]:
-    """Some of a cell's settings: field → value."""
+    """Read some of a cell's settings: field → value."""
     return _structure_fields(
         document, lambda name, value: _structure_setting(converter, name, value)
     )
@@ -211,7 +211,7 @@ def _structure_points(converter: Converter, document: Any) -> tuple[dict[str, An
 
 
 def _structure_matrix(converter: Converter, document: Any) -> dict[str, tuple[Any, ...]]:
-    """Field → the values that it takes."""
+    """Read the values of each axis: field → values."""
 
     def structure_axis(name: str, values: Any) -> tuple[Any, ...]:
         if not isinstance(values, list | tuple):
@@ -246,17 +246,19 @@ def _structure_each(
     structure: Callable[[str, Any], Part],
     problems: Iterable[Problem] = (),
 ) -> list[Part]:
-    """All parts; raises FieldProblems with the given problems and those of all parts."""
-    found = []
+    """Read all parts. Raises FieldProblems with the given problems and the problems of all
+    parts.
+    """
+    structured = []
     wrong = list(problems)
     for path, value in parts:
         try:
-            found.append(structure(path, value))
+            structured.append(structure(path, value))
         except WRONG_VALUE as error:
             wrong += problems_of(error, path)
     if wrong:
         raise FieldProblems(wrong)
-    return found
+    return structured
 
 
 def _numbered(values: Iterable[Any]) -> Iterable[tuple[str, Any]]:
@@ -326,34 +328,32 @@ def _mapping_text(value: Any) -> str:
 
 
 def structure_suite(document: Mapping[str, Any]) -> Suite:
-    """The suite, which the rules have not checked.
-
-    Raises SuiteInvalid with all problems of form.
+    """Read a suite, which the rules have not checked. Raises SuiteInvalid with all problems of
+    form.
     """
     return parse_part(document, Suite)
 
 
 def suite_document(suite: Suite) -> dict[str, Any]:
-    """Plain values only, money as text; ``structure_suite`` reads it back equal."""
+    """The suite as plain values, with money as text; ``structure_suite`` reads it back equal."""
     return suite_converter().unstructure(suite)  # type: ignore[no-any-return]
 
 
 def stored_suite(suite: Suite) -> dict[str, Any]:
-    """``suite_document`` with its version; ``read_stored_suite`` reads it back equal."""
+    """The document of a suite with its version; ``read_stored_suite`` reads it back equal."""
     return STORED_SUITE.mark(suite_document(suite))
 
 
 def read_stored_suite(document: Mapping[str, Any]) -> Suite:
-    """The suite as it was accepted: today's rules about what can run do not apply.
-
-    Raises VersionUnknown.
+    """Read a suite as it was accepted: today's rules about what can run do not apply. Raises
+    VersionUnknown.
     """
     known = without(STORED_SUITE.read(document), REMOVED_WITH_DEFAULTS)
     return suite_converter().structure(known, Suite)
 
 
 def cell_values(cell: Cell) -> dict[str, Any]:
-    """Its settings and hyperparameters, as a suite writes them."""
+    """The cell's settings and hyperparameters, as a suite writes them."""
     given = {
         f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in cell.hyperparameters.items()
     }
@@ -361,9 +361,8 @@ def cell_values(cell: Cell) -> dict[str, Any]:
 
 
 def parse_part(document: Any, kind: type[Part]) -> Part:
-    """A part of a suite, such as its settings or its workload.
-
-    Raises SuiteInvalid with all problems of form.
+    """Read a part of a suite, such as its settings or its workload. Raises SuiteInvalid with all
+    problems of form.
     """
     try:
         return suite_converter().structure(document, kind)

@@ -8,7 +8,7 @@ from traindyno.core.documents.field_description import COUNT, POSITIVE, describe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimated:
-    """``low`` and ``high``: a 90 % interval."""
+    """An estimate; ``low`` and ``high`` are the ends of its 90 % interval."""
 
     mean: float = field(metadata=describe("what is estimated", bound=POSITIVE))
     low: float = field(metadata=describe("the lower end of its 90 % interval", bound=POSITIVE))
@@ -20,9 +20,10 @@ class Estimated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellEstimate:
-    """``seconds`` and ``usd``: of training on all examples, without a job's start.
+    """The estimates of one cell.
 
-    ``memory_bytes``: of one device.
+    ``seconds`` and ``usd`` are of training on all examples, without a job's start. ``memory_bytes``
+    are of one device.
     """
 
     memory_bytes: Estimated | None = None
@@ -32,10 +33,15 @@ class CellEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptEstimates:
-    """They count only for this workload. ``cells``: by cell id, so that a changed cell has none."""
+    """Estimates that a suite keeps; they count only for this workload.
 
-    examples: int = field(metadata=describe("those of the workload", bound=COUNT))
-    sequence_length: int = field(metadata=describe("that of the workload", bound=COUNT))
+    ``cells`` has them by cell id, so that a changed cell has none.
+    """
+
+    examples: int = field(metadata=describe("the examples of the workload", bound=COUNT))
+    sequence_length: int = field(
+        metadata=describe("the sequence length of the workload", bound=COUNT)
+    )
     cells: Mapping[str, CellEstimate]
 
 

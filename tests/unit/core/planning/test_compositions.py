@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from traindyno.core.planning.plan import composition_notes
+from traindyno.core.planning.cell_notes import composition_notes
 from traindyno.core.run.settings import Settings
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite_file import parse_part

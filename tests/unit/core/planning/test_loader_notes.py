@@ -8,7 +8,7 @@ import pytest
 from tests.sentences import Snapshot
 from tests.unit.suites import unprepared_suite
 from traindyno.api.suite_loading import load_suite
-from traindyno.core.planning.plan import loader_notes
+from traindyno.core.planning.cell_notes import loader_notes
 
 SUITES = Path(__file__).parents[4] / "suites"
 

@@ -74,11 +74,13 @@ def find_impossible(cell: Cell, workload: Workload) -> list[Impossible]:
     if instance_type is None:
         return []
     rules = LAUNCH_RULES + (SCRIPT_RULES if workload.task is Task.SCRIPT else TRAINING_RULES)
-    found = [impossible for rule in rules for impossible in rule(cell.settings, instance_type)]
+    impossible_settings = [
+        impossible for rule in rules for impossible in rule(cell.settings, instance_type)
+    ]
     if workload.task is not Task.SCRIPT:
         for check in WORKLOAD_RULES:
-            found += check(cell.settings, workload)
-    return found
+            impossible_settings += check(cell.settings, workload)
+    return impossible_settings
 
 
 def check_instance(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
@@ -249,8 +251,9 @@ def check_base_weights(settings: Settings, _: InstanceType) -> Iterator[Impossib
 
 
 def check_effect(settings: Settings, instance_type: InstanceType) -> Iterator[Impossible]:
-    """A setting that the strategy does not use has its default; shard_scope and tensor_plan need
-    what they divide.
+    """Problems of settings that the strategy does not use: they must have their defaults.
+
+    shard_scope and tensor_plan need what they divide.
     """
     plain = Settings(instance=settings.instance)
     for field, description in setting_descriptions().items():
@@ -334,7 +337,7 @@ def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
     if not possible:
         unit = replicas * (settings.micro_batches if has_effect("micro_batches", settings) else 1)
         nearest = " or ".join(
-            str(each) for each in (whole // unit * unit, (whole // unit + 1) * unit) if each
+            str(size) for size in (whole // unit * unit, (whole // unit + 1) * unit) if size
         )
         reason = (
             f"global_batch_size {whole} is no multiple of {unit}, for {replicas} replicas: "
@@ -342,8 +345,8 @@ def _check_division(settings: Settings, processes: int) -> Iterator[Impossible]:
         )
         yield Impossible(field="global_batch_size", reason=reason)
     elif settings.batch_search is None and settings.batch_size not in possible:
-        below = [each for each in possible if each < settings.batch_size]
-        above = [each for each in possible if each > settings.batch_size]
+        below = [size for size in possible if size < settings.batch_size]
+        above = [size for size in possible if size > settings.batch_size]
         nearest = " or ".join(map(str, [*below[-1:], *above[:1]]))
         reason = (
             f"batch_size_per_device {settings.batch_size} on {replicas} replicas does not divide "
@@ -382,7 +385,7 @@ def check_micro_batches(settings: Settings, _: InstanceType) -> Iterator[Impossi
 
 
 def check_degree_one(settings: Settings, _: InstanceType) -> Iterator[Impossible]:
-    """Settings that say how a model is divided, where a mesh does not divide it so."""
+    """Problems of settings that say how a mesh divides the model, where no mesh divides it so."""
     degrees = _planned_degrees(settings)
     if degrees is None:
         return
@@ -400,7 +403,7 @@ def check_degree_one(settings: Settings, _: InstanceType) -> Iterator[Impossible
 
 
 def _planned_degrees(settings: Settings) -> Degrees | None:
-    """None if the number of the job's processes is unknown."""
+    """Degrees of the cell's job; None if the number of its processes is unknown."""
     processes = world_size(settings)
     return None if processes is None else degrees_of(settings, processes)
 
@@ -472,8 +475,10 @@ def check_loss_chunks(settings: Settings, workload: Workload) -> Iterator[Imposs
 
 
 def check_padding(settings: Settings, workload: Workload) -> Iterator[Impossible]:
-    """A stage is tried for each new shape of a batch, and gathers its shards: shards with other
-    shapes wait.
+    """Problems of padding in a pipeline or with shards.
+
+    A stage is tried for each new shape of a batch, and gathers its shards: shards with other shapes
+    wait.
     """
     degrees = _planned_degrees(settings)
     is_chat = workload.dataset is not None and workload.dataset.format is DatasetFormat.CHAT

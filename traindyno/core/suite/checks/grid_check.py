@@ -30,7 +30,7 @@ RUN_LIMIT = 100_000
 
 
 def check_bounds(part: Any, path: str = "") -> Iterator[Problem]:
-    """All numbers of a dataclass and of those within it, each by its field's description."""
+    """Check all numbers of a dataclass and its parts, each by its field's description."""
     for field in fields(part):
         value = getattr(part, field.name)
         description = description_of(field)
@@ -46,7 +46,7 @@ def check_bounds(part: Any, path: str = "") -> Iterator[Problem]:
 
 
 def check_value(path: str, name: str, value: Any) -> Iterator[Problem]:
-    """One setting's value."""
+    """Check the value of one setting."""
     description = setting_descriptions().get(name)
     if name == "instance":
         yield from check_instance_type(path, value)
@@ -102,8 +102,8 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
         )
     if suite.workload.task is Task.SCRIPT:
         seen_by_scripts = [
-            each
-            for each, description in setting_descriptions().items()
+            setting
+            for setting, description in setting_descriptions().items()
             if description.is_seen_by_scripts
         ]
         if name not in seen_by_scripts and not name.startswith(HYPERPARAMETER_PREFIX):
@@ -181,7 +181,7 @@ def _check_included(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_combinations(suite: Suite) -> Iterator[Problem]:
-    """Each reason once, with the cells that it concerns."""
+    """Report each reason once, with the cells that it concerns."""
     concerned: dict[tuple[str, str], list[str]] = {}
     for cell in suite.cells:
         for impossible in find_impossible(cell, suite.workload):
@@ -202,7 +202,7 @@ def _check_combinations(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_documents(suite: Suite) -> Iterator[Problem]:
-    """The settings of a cell, which a job of a built-in task gets as one text."""
+    """Check the settings of a cell, which a job of a built-in task gets as one text."""
     if suite.workload.task is Task.SCRIPT:
         return
     for cell in suite.cells:

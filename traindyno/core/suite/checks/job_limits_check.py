@@ -22,7 +22,7 @@ MODEL_PARALLEL_PARAMETERS = "mp_parameters"
 MPI_OPTIONS = "sagemaker_mpi_custom_mpi_options"
 SMDDP_OPTIONS = "sagemaker_distributed_dataparallel_custom_mpi_options"
 OWN_ENVIRONMENT_PREFIX = "TRAINDYNO_"
-# With those of the lab.
+# With the lab's own channels.
 ENVIRONMENT_KEYS = 100
 ENVIRONMENT_CHARACTERS = 512
 ENVIRONMENT_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,511}")
@@ -58,9 +58,9 @@ def check_job_limits(suite: Suite) -> Iterator[Problem]:
 
 
 def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
-    """Path, number, the most, and what is counted.
+    """Path, number, limit and unit of each size.
 
-    A value's characters are those of its JSON, quotes included.
+    The characters of a value are counted in its JSON, quotes included.
     """
     workload = suite.workload
     metrics = suite.job.metrics
@@ -89,7 +89,7 @@ def _sizes(suite: Suite) -> Iterator[tuple[str, int, int, str]]:
 
 
 def given_values(suite: Suite, name: str) -> Iterator[tuple[str, Any]]:
-    """Each value that the suite gives a setting, with its path; a baseline's is one of the
+    """Each value that the suite gives a setting, with its path; a baseline has values of the
     matrix.
     """
     points = {
@@ -127,7 +127,7 @@ def _check_launcher_names(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_environment(suite: Suite) -> Iterator[Problem]:
-    # Of the lab, at most: the step log's directory, the run's id, and those that the job needs.
+    # The most variables of the lab: the step log's directory, the run's id, and what the job needs.
     own = 2 + _efa_variables(suite)
     own += suite.keeps_checkpoints + (suite.workload.task is Task.SCRIPT)
     own += suite.purchase is Purchase.SPOT  # how long its container stays after SIGTERM
@@ -152,7 +152,10 @@ def _efa_variables(suite: Suite) -> int:
     most = max((count for _, count in given_values(suite, "instance_count")), default=1)
     types = filter(None, (find_instance_type(name) for _, name in given_values(suite, "instance")))
     return max(
-        (len(efa_environment(each, most).keys() - suite.workload.environment) for each in types),
+        (
+            len(efa_environment(instance_type, most).keys() - suite.workload.environment)
+            for instance_type in types
+        ),
         default=0,
     )
 
@@ -170,10 +173,10 @@ def _check_channel_names(workload: Workload) -> Iterator[Problem]:
 
 
 def _channels_of_fields(workload: Workload) -> dict[str, str]:
-    """The channels that a suite's other fields are sent as; a script has those that it names."""
+    """Channels made from other fields of the suite; a script has the channels that it names."""
     if workload.task is not Task.SCRIPT:
         return dict.fromkeys(RESERVED_CHANNELS, f"task {workload.task}")
     pretrained = [name for name in ("model", "tokenizer") if getattr(workload, name) is not None]
     of_code = "your code where a container has no network, as in SageMaker's SDK"
-    found = {CODE_CHANNEL: of_code} | ({TRAIN_CHANNEL: "dataset"} if workload.dataset else {})
-    return found | dict(zip((MODEL_CHANNEL, TOKENIZER_CHANNEL), pretrained, strict=False))
+    channels = {CODE_CHANNEL: of_code} | ({TRAIN_CHANNEL: "dataset"} if workload.dataset else {})
+    return channels | dict(zip((MODEL_CHANNEL, TOKENIZER_CHANNEL), pretrained, strict=False))

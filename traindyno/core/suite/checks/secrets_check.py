@@ -1,5 +1,5 @@
-"""Finds what looks like a secret in a suite or a job: suites, executions' inputs and descriptions
-are read by many.
+"""Find what looks like a secret in a suite or a job, since many people read suites and descriptions
+of jobs.
 """
 
 import re
@@ -33,7 +33,7 @@ PASSWORDS_AFTER_A_WORD = ("pwd", "pw", "pass")
 KEYS_AFTER = ("api", "access", "secret", "private", "account", "auth", "signing")
 # Services make them; a person can choose the others.
 TOKENS = ("token", "jwt", "pat", "apikey", "accesskey", "secretkey")
-# Shorter values are names such as those of special tokens.
+# Shorter values are names, such as the names of special tokens.
 TOKEN_CHARACTERS = 16
 SPECIAL_TOKEN = re.compile(r"[<\[].*[>\]]")
 # Flags and counts.
@@ -59,8 +59,8 @@ def find_secrets(
 ) -> Iterator[tuple[str, str]]:
     """The path and the kind of each text or number that looks like a secret.
 
-    ``name``: of the variable or argument with this value; None outside of NAMED_SECTIONS, where a
-    name says nothing.
+    ``name`` is the name of the variable or argument with this value, or None outside of
+    NAMED_SECTIONS, where a name says nothing.
     """
     match value:
         case Mapping():
@@ -119,8 +119,8 @@ def _is_token(words: list[str]) -> bool:
 
 def _assigns_secret(text: str) -> bool:
     return any(
-        is_secret(found["name"] or found["option"], found["value"])
-        for found in ASSIGNMENT.finditer(text)
+        is_secret(assignment["name"] or assignment["option"], assignment["value"])
+        for assignment in ASSIGNMENT.finditer(text)
     )
 
 

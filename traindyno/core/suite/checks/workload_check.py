@@ -1,4 +1,4 @@
-"""The fields that each task's workload needs, and those that it does not use."""
+"""The fields that each task's workload needs, and the fields that it does not use."""
 
 import json
 import re
@@ -50,10 +50,10 @@ def check_workload(workload: Workload) -> Iterator[Problem]:
 
 
 def _value_at(workload: Workload, path: str) -> Any:
-    found: Any = workload
+    value: Any = workload
     for name in path.split("."):
-        found = getattr(found, name, None)
-    return found
+        value = getattr(value, name, None)
+    return value
 
 
 def _check_hub_token(workload: Workload) -> Iterator[Problem]:
