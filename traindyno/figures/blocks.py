@@ -71,16 +71,22 @@ def residuals(cells: Sequence[Blocks]) -> list[list[float]]:
     """Each cell's logarithms in their order, less its mean and less what other cells have in common
     in that block.
     """
-    means = [fmean(each.value for each in cell.values()) for cell in cells if cell]
-    known = zip((cell for cell in cells if cell), means, strict=True)
-    centred = [{block: each.value - mean for block, each in cell.items()} for cell, mean in known]
+    centred = [_less_its_mean(cell) for cell in cells if cell]
     common: dict[str, list[float]] = {}
     for cell in centred:
         for block, value in cell.items():
             common.setdefault(block, []).append(value)
     shared = {block: fmean(values) if len(values) > 1 else 0.0 for block, values in common.items()}
-    found = [[value - shared[block] for block, value in cell.items()] for cell in centred]
-    return [[0.0 if isclose(each, 0.0, abs_tol=1e-12) else each for each in cell] for cell in found]
+    residual = [[value - shared[block] for block, value in cell.items()] for cell in centred]
+    return [
+        [0.0 if isclose(value, 0.0, abs_tol=1e-12) else value for value in cell]
+        for cell in residual
+    ]
+
+
+def _less_its_mean(cell: Blocks) -> dict[str, float]:
+    mean = fmean(trial.value for trial in cell.values())
+    return {block: trial.value - mean for block, trial in cell.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +102,7 @@ class Layout:
 
     @cached_property
     def has_places(self) -> bool:
-        return all(each.place is not None for row in self.rows for each in row)
+        return all(trial.place is not None for row in self.rows for trial in row)
 
     @cached_property
     def effects(self) -> "Effects":
@@ -106,9 +112,9 @@ class Layout:
             terms = [_centred([_terms(row)[term] for row in self.rows]) for term in range(count)]
             inverse = invert([[dot(one, other) for other in terms] for one in terms])
             if inverse is not None:
-                values = _centred([[each.value for each in row] for row in self.rows])
-                right = [dot(term, values) for term in terms]
-                sizes = [sum(a * b for a, b in zip(line, right, strict=True)) for line in inverse]
+                values = _centred([[trial.value for trial in row] for row in self.rows])
+                products = [dot(term, values) for term in terms]
+                sizes = [dot(line, products) for line in inverse]
                 return Effects(sizes=sizes, inverse=inverse)
         return Effects(sizes=(), inverse=())
 
@@ -123,15 +129,15 @@ class Layout:
         return sum(self._own_variance(self.without_places(row)) for row in self.rows)
 
     @property
-    def left(self) -> float:
-        """The share of the degrees of freedom that the effects of the place leave."""
+    def residual_share(self) -> float:
+        """Of the degrees of freedom: what the effects of the place leave."""
         return 1 - len(self.effects.sizes) / self.degrees
 
     @cached_property
     def variance_of_run(self) -> float:
         """Variance of a run, pooled over all cells."""
         values = _centred([self.without_places(row) for row in self.rows])
-        return dot(values, values) / (self.degrees * self.left)
+        return dot(values, values) / (self.degrees * self.residual_share)
 
     def without_places(self, row: Sequence[InBlock]) -> list[float]:
         shifts = [
@@ -139,23 +145,26 @@ class Layout:
             for of_place in zip(*_terms(row), strict=True)
         ]
         return [
-            each.value - shift for each, shift in zip(row, shifts or [0.0] * len(row), strict=True)
+            trial.value - shift
+            for trial, shift in zip(row, shifts or [0.0] * len(row), strict=True)
         ]
 
     def compare(self, pair: Sequence[Sequence[InBlock]], inflation: float) -> Comparison:
         """The ratio of the first row to the second."""
         rows = [self.without_places(row) for row in pair]
         differences = [one - other for one, other in zip(*rows, strict=True)]
-        spread, degrees = (
-            variance(differences),
-            float(len(differences) - 1),
-        )  # Student's paired t test
+        # Student's paired t test
+        spread = variance(differences)
+        degrees = float(len(differences) - 1)
         if len(self.rows) >= LEAST_COUNT:
-            spread, degrees = max((spread, degrees), self._pooled(rows), key=lambda each: each[1])
-        spread = spread / self.left
-        degrees = degrees * self.left
+            pooled, pooled_degrees = self._pooled(rows)
+            if pooled_degrees > degrees:
+                spread = pooled
+                degrees = pooled_degrees
+        spread = spread / self.residual_share
+        degrees = degrees * self.residual_share
         if degrees < LEAST_DEGREES and self.has_places:
-            borrowed = min(1.0, max(0.0, self.degrees * self.left - degrees))
+            borrowed = min(1.0, max(0.0, self.degrees * self.residual_share - degrees))
             spread = (degrees * spread + borrowed * 2 * self.variance_of_run) / (degrees + borrowed)
             degrees += borrowed
         means = [[fmean(term) for term in _terms(row)] for row in pair]
@@ -239,14 +248,14 @@ def compare_in_blocks(
     shared = sorted(first.keys() & second.keys())
     if len(shared) < least:
         return None
-    pair = [[each[block] for block in shared] for each in (first, second)]
+    pair = [[cell[block] for block in shared] for cell in (first, second)]
     layout = pool.layout(shared)
     return (layout if len(layout.rows) > 1 else Layout(rows=pair)).compare(pair, inflation)
 
 
 def _terms(row: Sequence[InBlock]) -> Matrix:
     """What the place may do: a line, and something else in the first one."""
-    places = [each.place or 0 for each in row]
+    places = [trial.place or 0 for trial in row]
     return [[effect(place) for place in places] for effect in EFFECTS]
 
 

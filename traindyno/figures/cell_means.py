@@ -30,39 +30,39 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
     owner = [index for index, cell in enumerate(cells) for _ in cell]
     values = [log(trial.value) for cell in cells for trial in cell]
     places = _places(cells)
-    shared = _shared(cells)
-    left = _within(values, owner)
+    random = _shared(cells)
     for count in range(len(places), -1, -1):
-        raw = [*places[:count], *shared]
-        columns = [_within(column, owner) for column in raw]
-        gram = [[dot(one, other) for other in columns] for one in columns]
+        effects = [*places[:count], *random]
+        within_cells = [_within(effect, owner) for effect in effects]
+        gram = [[dot(one, other) for other in within_cells] for one in within_cells]
         inverse = _inverse(gram, count, _LEAST_PENALTY)
         if inverse is not None and all(
-            inverse[place][place] * gram[place][place] < _MOST_ALIKE for place in range(count)
+            inverse[fixed][fixed] * gram[fixed][fixed] < _MOST_ALIKE for fixed in range(count)
         ):
             break
     if not inverse:
         return [fmean(log(trial.value) for trial in cell) for cell in cells]
-    right = [dot(column, left) for column in columns]
-    effects = [dot(line, right) for line in inverse]
-    rest = [
-        value - dot(effects, row)
-        for value, row in zip(left, zip(*columns, strict=True), strict=True)
+    observed = _within(values, owner)
+    products = [dot(effect, observed) for effect in within_cells]
+    sizes = [dot(line, products) for line in inverse]
+    residual = [
+        value - dot(sizes, of_trial)
+        for value, of_trial in zip(observed, zip(*within_cells, strict=True), strict=True)
     ]
     used = sum(map(dot, inverse, gram))
-    error = dot(rest, rest) / max(1.0, len(values) - len(cells) - used)
+    error = dot(residual, residual) / max(1.0, len(values) - len(cells) - used)
     penalty = min(_MOST_PENALTY, max(_LEAST_PENALTY, error / STATED_PRIOR.deviation**2))
-    effects = [dot(line, right) for line in _inverse(gram, count, penalty) or ()]
-    found: list[Column] = [[] for _ in cells]
-    for cell, value, row in zip(owner, values, zip(*raw, strict=True), strict=True):
-        found[cell].append(value - dot(effects, row))
-    return [fmean(each) for each in found]
+    sizes = [dot(line, products) for line in _inverse(gram, count, penalty) or ()]
+    without_effects: list[Column] = [[] for _ in cells]
+    for cell, value, of_trial in zip(owner, values, zip(*effects, strict=True), strict=True):
+        without_effects[cell].append(value - dot(sizes, of_trial))
+    return [fmean(own) for own in without_effects]
 
 
-def _inverse(gram: Sequence[Column], places: int, penalty: float) -> list[Column] | None:
-    """Of the normal equations, in which the effects of blocks and draws are random."""
+def _inverse(gram: Sequence[Column], fixed: int, penalty: float) -> list[Column] | None:
+    """Of the normal equations: the first ``fixed`` effects are of places, the others random."""
     matrix = [list(line) for line in gram]
-    for index in range(places, len(matrix)):
+    for index in range(fixed, len(matrix)):
         matrix[index][index] += penalty
     return invert(matrix) if matrix else []
 
@@ -76,21 +76,21 @@ def _places(cells: Sequence[Sequence[Trial]]) -> list[Column]:
     jobs = {(trial.job, trial.block) for trial in trials if trial.job is not None}
     sharing = sum(any(trial.job is not None for trial in cell) for cell in cells)
     degrees = sum(known) - sharing - len(jobs) + 1
-    found: list[Column] = []
+    fixed: list[Column] = []
     for effect in EFFECTS[: max(0, degrees // LEAST_DEGREES)]:
         values = [effect(trial.place or 0) for trial in trials]
         center = (
             0.0
-            if found
+            if fixed
             else fmean(value for value, is_known in zip(values, known, strict=True) if is_known)
         )
-        found.append(
+        fixed.append(
             [
                 value - center if is_known else 0.0
                 for value, is_known in zip(values, known, strict=True)
             ]
         )
-    return found
+    return fixed
 
 
 def _shared(cells: Sequence[Sequence[Trial]]) -> list[Column]:
