@@ -71,7 +71,7 @@ def settings_problem(error: Exception) -> str | None:
 
 @contextmanager
 def account_of(environment: Mapping[str, str]) -> Iterator[None]:
-    """Inside, environment variables and clients are those of ``environment``; afterwards, what they
+    """Inside, environment variables and clients are as in ``environment``; afterwards, what they
     were before.
 
     A program that lives longer than a command, such as a notebook, keeps its own account this way.

@@ -10,8 +10,8 @@ from traindyno.core.errors import TraindynoError
 
 
 class NoBuildAllowed(TraindynoError):
-    """The account's limit is 0: that of a new account may be lower than its quota, and StartBuild
-    alone tells.
+    """The account's limit is 0: the limit of a new account may be lower than its quota, and
+    StartBuild alone tells.
     """
 
 

@@ -10,7 +10,7 @@ from traindyno.core.jobs.journal_format import ERROR, INSTEAD_OF_ERROR, RUN_LINE
 
 JOB_LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 LINE_COUNT = 40
-# As many as one answer holds: those of other runs may follow a run's own.
+# As many lines as one answer holds: lines of other runs may follow a run's own.
 SHARED_LINE_COUNT = 10_000
 
 
@@ -28,8 +28,8 @@ class LogTail:
         self, job_name: str, shared_by: str | None = None, host: str | None = None
     ) -> tuple[str, ...]:
         """The last lines of the host that wrote last, because a failure shows there, or of
-        ``host``. ``shared_by``: those of this run of a job that carried several. One line has the
-        reason if the log can't be read.
+        ``host``. With ``shared_by``, only lines of this run of a job that carried several. One line
+        has the reason if the log can't be read.
         """
         prefix = f"{job_name}/{host}-" if host else f"{job_name}/"
         try:

@@ -90,8 +90,8 @@ class Objects:
         return (key for key, _ in self.list_sizes(prefix))
 
     def has_changed(self, prefix: str, *, since: float, besides: str) -> bool:
-        """Whether an object with this prefix, but not with that of ``besides``, was written after
-        ``since``.
+        """Whether an object with this prefix, but not with the prefix of ``besides``, was written
+        after ``since``.
         """
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
         items = (

@@ -90,7 +90,8 @@ Write = Put | Update | Delete
 
 
 class Table:
-    """Values are those of boto3's resource: text, Decimal, bool, sets, lists and maps.
+    """The lab's table. Values are as in boto3's resource: text, Decimal, bool, sets, lists and
+    maps.
 
     Reads are consistent.
     """
@@ -148,7 +149,8 @@ class Table:
         self._table.delete_item(Key=dict(key))
 
     def write_all(self, writes: Sequence[Write]) -> tuple[int, ...]:
-        """All of the writes, or none: then the positions of those whose condition doesn't hold.
+        """Write all, or nothing: then return the positions of the writes whose condition doesn't
+        hold.
 
         Raises Throttled if other writes of the same items are in the way for several seconds.
         """

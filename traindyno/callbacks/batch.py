@@ -62,15 +62,17 @@ def count_rows(batch: Any, instead: str = "samples=...") -> Any:
 
 
 def own_part(count: Any, parts: int, place: int) -> Any:
-    """What one of ``parts`` places counts of ``count``, so that consecutive places count it
-    once.
+    """The part of ``count`` that one of ``parts`` places counts, so that consecutive places count
+    it once.
     """
     return (place + 1) * count // parts - place * count // parts
 
 
 def checksum(batch: Any) -> Optional[int]:
-    """Of the values of its tensors, evenly drawn from large ones; None without tensors. It waits
-    for a device.
+    """Checksum of the values of a batch's tensors, evenly drawn from large ones; None without
+    tensors.
+
+    It waits for a device.
     """
     digest = None
     for tensor in _tensors(batch):
@@ -83,7 +85,7 @@ def checksum(batch: Any) -> Optional[int]:
 
 
 def values_per_row(batch: Any) -> int:
-    """Of all tensors that have more than one for each row."""
+    """Values per row of all tensors that have more than one for each row."""
     shapes = [tuple(tensor.shape) for tensor in _tensors(batch)]
     return sum(math.prod(shape[1:]) for shape in shapes if len(shape) > 1)
 

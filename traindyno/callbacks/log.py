@@ -296,7 +296,7 @@ class StepLogger:
 
     @property
     def steps_of_this_process(self) -> int:
-        """The steps without those of earlier attempts."""
+        """The steps without the steps of earlier attempts."""
         return self.steps - self._steps_before
 
     def model(

@@ -181,7 +181,7 @@ def require_process_group(launched: int) -> Dict[str, Any]:
         remedy = next((remedy for name, remedy in REMEDIES.items() if name in sys.modules), PLAIN)
         raise RuntimeError(
             "{} processes were started, but this one has no process group: each trains alone on "
-            "all of the data, and their samples would be counted as those of one run; expected "
+            "all of the data, and their samples would be counted as samples of one run; expected "
             "{}; or step_log.independent() before the first step, "
             "if each is meant to train alone".format(launched, remedy)
         )
@@ -200,8 +200,8 @@ def _accelerate_is_alone() -> bool:
 
 
 def _size(module: Any, size_of: Callable[[Any], Optional[int]]) -> Optional[int]:
-    """None if the library is imported but not started, which each tells by an exception of its
-    own.
+    """Size of the library's group; None if it is imported but not started, which each library tells
+    by an exception of its own.
     """
     try:
         return size_of(module)

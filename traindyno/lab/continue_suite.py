@@ -89,7 +89,7 @@ def read_continued(
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
-    """The fields of the suite, and those of its parts, that have another value."""
+    """The fields of the suite and of its parts that have another value."""
     for name, value in after.items():
         earlier = before[name]
         if name == "limits" or value == earlier:

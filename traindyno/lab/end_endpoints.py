@@ -118,7 +118,7 @@ def _due_at(
 
 
 def names_in_use(serving: Serving, *, now: float) -> list[str]:
-    """Deployments with which the lab can't be destroyed: those that SageMaker creates or may
+    """Deployments that keep the lab from being destroyed: endpoints that SageMaker creates or may
     create.
     """
     states = {state.name: state for state in serving.endpoints.list_named(serving.lab)}

@@ -51,7 +51,9 @@ from traindyno.store.spending import Spending
 # The manifest of a folder that its owner tokenised.
 TOKENISED = "train/traindyno-data.json"
 PINNED = "by its revision"
-GB, ROOM_GB = 10**9, 10  # room for the image's writable layer, the code and what the run writes
+GB = 10**9
+# Room for the image's writable layer, the code and what the run writes.
+ROOM_GB = 10
 # Step Functions takes causes of up to 32,768 characters.
 REFUSAL_LENGTH = 32_000
 STAGED_CODE = (
@@ -59,8 +61,8 @@ STAGED_CODE = (
     "StartExecution does not"
 )
 EXPIRED_CODE = (
-    "nothing is there: the code of an execution is kept for 90 days, and that of a lab while it is "
-    "deployed; expected a run without --continue, or a deployment"
+    "nothing is there: the code of an execution is kept for 90 days, and the code of a lab while "
+    "it is deployed; expected a run without --continue, or a deployment"
 )
 
 
@@ -92,7 +94,21 @@ def plan_execution(
     listing: DataListing,
     now: float,
 ) -> Plan:
-    """Raises SuiteInvalid or SuiteRefused with all problems."""
+    """Plan an execution, and store its suite and plan.
+
+    Args:
+        document: The execution's input.
+        execution_id: Name of the execution.
+        services: Tables and bucket of the lab.
+        settings: Settings of the lab's jobs.
+        price_source: Source of today's prices.
+        listing: Listing of the data in S3.
+        now: Epoch seconds.
+
+    Raises:
+        SuiteInvalid: The suite has problems of form or content; the error has all.
+        SuiteRefused: The suite can't run in this lab or within its limits.
+    """
     given, earlier_id = split_input(document)
     suite = parse_suite(given)
     continued = None
@@ -100,21 +116,14 @@ def plan_execution(
         continued = read_continued(suite, earlier_id, execution_id=execution_id, services=services)
         row = continued.row
         settings = replace(settings, source_s3_uri=row.source_s3_uri, images=row.images)
-    siblings = [listing.siblings(field, uri) for field, uri in _prefixes(suite.workload)]
-    full = _full_volume(suite, settings, listing)
-    if conflicts := [
-        *_unstaged(suite),
-        *filter(None, siblings),
-        *full,
-        *find_conflicts(suite, settings),
-    ]:
-        raise SuiteRefused(conflicts)
+    _refuse_conflicts(suite, settings, listing)
     prices = price_source.read(planned_instances(suite))
     past = read_past_runs(
         suite, index=services.work_index, executions=services.executions, runs=services.runs
     )
     cache = TokenCache(services.bucket)
     if continued is None:
+        host_priors = learn_host_priors(past)
         tokens = plan_tokens(
             suite,
             execution_id=execution_id,
@@ -124,18 +133,17 @@ def plan_execution(
             now=now,
         )
     else:
+        host_priors = continued.plan.host_priors
         tokens = _as_found(continued.tokens, cache, now)
-    plan = replace(
-        plan_suite(
-            suite,
-            execution_id=execution_id,
-            prices=prices,
-            quotas={},
-            histories=learn_from(suite, past),
-            tokens=tokens,
-        ),
-        host_priors=continued.plan.host_priors if continued else learn_host_priors(past),
+    plan = plan_suite(
+        suite,
+        execution_id=execution_id,
+        prices=prices,
+        quotas={},
+        histories=learn_from(suite, past),
+        tokens=tokens,
     )
+    plan = replace(plan, host_priors=host_priors)
     if plan.refusals:
         raise SuiteRefused(plan.refusals)
     _store(
@@ -148,6 +156,18 @@ def plan_execution(
         continued=continued,
     )
     return plan
+
+
+def _refuse_conflicts(suite: Suite, settings: JobSettings, listing: DataListing) -> None:
+    siblings = [listing.siblings(field, uri) for field, uri in _prefixes(suite.workload)]
+    conflicts = [
+        *_unstaged(suite),
+        *filter(None, siblings),
+        *_full_volume(suite, settings, listing),
+        *find_conflicts(suite, settings),
+    ]
+    if conflicts:
+        raise SuiteRefused(conflicts)
 
 
 def _full_volume(suite: Suite, settings: JobSettings, listing: DataListing) -> Iterator[str]:

@@ -38,8 +38,8 @@ def opened(place: str, client: str | None = None) -> Any:
 class LabServices:
     """Every service of the lab.
 
-    Each is imported and made at its first use, so a function pays for those that its use case
-    names: the client of SageMaker alone takes half a second.
+    Each is imported and made at its first use, so a function pays for the services that its use
+    case names: the client of SageMaker alone takes half a second.
     """
 
     def __init__(self, *, table: Table, bucket: ResultsBucket) -> None:

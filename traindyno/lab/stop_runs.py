@@ -56,7 +56,7 @@ def was_refused(execution_id: str, executions: Executions) -> bool:
 
 
 def stop_runs(execution_id: str, *, services: StopRunsServices, pace: RequestPace) -> int:
-    """Start no further job of the execution, and stop those that run.
+    """Start no further job of the execution, and stop the jobs that run.
 
     Returns the number of stopped jobs.
     """

@@ -34,7 +34,7 @@ class Failures:
             self.errors.append(error)
 
     def raise_first(self) -> None:
-        """Before the others those after which Step Functions repeats the call."""
+        """The errors, beginning with those after which Step Functions repeats the call."""
         for error in sorted(self.errors, key=lambda error: not isinstance(error, NextAttempt)):
             raise error
 

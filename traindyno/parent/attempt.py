@@ -55,8 +55,8 @@ class TimeLeft:
 
 
 def job_began_at(host: Host) -> float:
-    """Epoch seconds: the container's start, or that of its configuration's files, which are written
-    before.
+    """Start of the container in epoch seconds, or the time of its configuration's files, which are
+    written before.
     """
     started = launcher_started(host.environment) or time.time()
     try:

@@ -372,7 +372,9 @@ class Conductor:
         self._write(RUN_ENDED, run_id=run.run_id, reason=verdict.reason)
 
     def _keep_ends(self) -> None:
-        """A run can write ends of others: those of this attempt are as this parent gave them."""
+        """The ends of this attempt as this parent gave them, since a run can write ends of
+        others.
+        """
         for run_id, text in self._ends.items():
             if text is None:
                 forget_end(self._attempt.host, run_id)

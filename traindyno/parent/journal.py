@@ -72,7 +72,7 @@ def _earlier_jobs(host: Host, cut_off: Sequence[str]) -> Iterator[List[List[Dict
 
 
 def probes_before(host: Host, run_id: str, cut_off: Sequence[str]) -> List[Probe]:
-    """What the probes of earlier attempts found, and those of this job before a spot interruption.
+    """Results of the probes of earlier attempts, and of this job before a spot interruption.
 
     A batch with which as many jobs died as end a run does not fit: the host's own memory may have
     been too small.

@@ -17,7 +17,7 @@ QUERY = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
 
 
 def shared_memory(folder: Optional[Path]) -> Dict[str, int]:
-    """Name → inode. A name that is used again has another inode."""
+    """Inode of each name in shared memory. A name that is used again has another inode."""
     try:
         return {entry.name: entry.inode() for entry in os.scandir(str(folder))} if folder else {}
     except OSError:
@@ -25,9 +25,8 @@ def shared_memory(folder: Optional[Path]) -> Dict[str, int]:
 
 
 def remove_shared_memory(folder: Optional[Path], before: Dict[str, int]) -> int:
-    """Removes what is new since ``before``, of this user, and not used by a living process.
-
-    Returns how many.
+    """Remove what is new since ``before``, of this user, and not used by a living process. Return
+    how many.
     """
     new = [name for name, inode in shared_memory(folder).items() if before.get(name) != inode]
     if folder is None or not new:
@@ -78,7 +77,7 @@ class Devices:
         self.is_free = True
 
     def wait_until_free(self, meanwhile: Callable[[], None], seconds: float) -> int:
-        """MiB that are used beyond those of the start, after at most ``seconds``."""
+        """MiB used in addition to the start's, after at most ``seconds``."""
         if self._at_start is None:
             return 0
         end = time.monotonic() + seconds

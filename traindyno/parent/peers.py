@@ -31,7 +31,7 @@ class Peers:
         self._words: Dict[str, str] = {}
 
     def beat(self) -> None:
-        """Called at least once in a lease. Raises PeerLost."""
+        """Say that this host lives, at least once in a lease. Raises PeerLost."""
 
     def say(self, key: str, word: str) -> str:
         """The first word counts: every host gets the same."""
@@ -59,14 +59,14 @@ class Peers:
         return self.wait_for(key)
 
     def barrier(self, key: str) -> None:
-        """Until every host has arrived."""
+        """Wait until every host has arrived."""
         self.arrive(key)
         while not self.all_arrived(key):
             self.beat()
             time.sleep(LOOK_AGAIN_SECONDS)
 
     def leave(self) -> None:
-        """After the last barrier."""
+        """Leave the other hosts, after the last barrier."""
 
 
 class StorePeers(Peers):
@@ -135,14 +135,15 @@ class StorePeers(Peers):
 
 
 def meet(host: Host, lease_seconds: float) -> Peers:
-    """Waits until all hosts are there."""
+    """Wait until all hosts are there."""
     count = len(host.hosts)
     address = master_address(host)
     if count == 1:
         return Peers()
     from torch.distributed import TCPStore  # type: ignore[attr-defined]  # noqa: PLC0415 -- one host does without it
 
-    port, listening = int(host.environment.get(MASTER_PORT_VARIABLE, PORT)), {}  # type: int, Dict[str, Any]
+    port = int(host.environment.get(MASTER_PORT_VARIABLE, PORT))
+    listening = {}  # type: Dict[str, Any]
     if host.environment.get(MASTER_ADDRESS_VARIABLE) and not host.rank:
         # Where the hosts are one machine, the store listens at the given address only.
         own = socket.socket()

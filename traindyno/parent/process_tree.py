@@ -1,4 +1,4 @@
-"""The processes that came from this one: found, signalled and reaped, also those in sessions of
+"""The processes that came from this one are found, signalled and reaped, also in sessions of
 their own.
 """
 
@@ -25,7 +25,9 @@ def adopt_orphans() -> None:
 
 
 def end_with_parent(number: int) -> None:
-    """In a child, before exec: the kernel sends it ``number`` when its parent ends."""
+    """Have the kernel send this process ``number`` when its parent ends. Called in a child, before
+    exec.
+    """
     _prctl(PR_SET_PDEATHSIG, number)
 
 
@@ -45,7 +47,7 @@ def descendants(kept: FrozenSet[int] = NOBODY) -> Set[int]:
 
 
 def children(process_id: int) -> Set[int]:
-    """Without zombies."""
+    """Children of a process, without zombies."""
     return {
         child for child, parent, state in _process_table() if parent == process_id and state != "Z"
     }
@@ -65,8 +67,8 @@ def wait_until_gone(
     meanwhile: Callable[[], None] = lambda: None,
     signal_number: Optional[int] = None,
 ) -> None:
-    """At most for ``seconds``, until no descendant is left: those of an ended process come to this
-    one. Each gets the signal again and again.
+    """Reap for at most ``seconds``, until no descendant is left: children of an ended process come
+    to this one. Each gets the signal again and again.
     """
     end = time.monotonic() + seconds
     while True:

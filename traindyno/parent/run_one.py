@@ -78,7 +78,7 @@ def make_setting(run: RunOrder, attempt: JobAttempt, descriptor: int) -> Setting
 
 
 class Ended(NamedTuple):
-    """What this host knows of a run's end. ``leftovers``: of processes and shared memory."""
+    """What this host knows of a run's end. ``leftovers`` are of processes and shared memory."""
 
     verdict: EndVerdict
     failure: Optional[str]
@@ -207,7 +207,7 @@ def _own_verdict(
 
 
 def _end(child: Optional[Child], attempt: JobAttempt, verdict: EndVerdict) -> int:
-    """Ends what came from the run. Returns how many processes were left by themselves."""
+    """End the processes that came from the run. Return how many were left by themselves."""
     kept = attempt.launcher.kept
     beat = attempt.peers.beat
     if verdict.is_at_once:
@@ -228,7 +228,7 @@ def _end(child: Optional[Child], attempt: JobAttempt, verdict: EndVerdict) -> in
 
 
 def _failure(attempt: JobAttempt, verdict: EndVerdict, output: RunOutput) -> Optional[str]:
-    """What the run wrote about its failure, or else the end of its output."""
+    """Text that the run wrote about its failure, or else the end of its output."""
     path = attempt.host.failure
     try:
         written = path.read_text(encoding="utf-8", errors="replace").strip()

@@ -28,8 +28,8 @@ BLOCK_BYTES = 2**18
 class StepsSoFar(NamedTuple):
     """Steps of all processes.
 
-    ``begin``: the first step's, in epoch seconds. Samples and tokens are those of a step, in the
-    mean; ``unit`` is that of the work, which is the same in runs that can be compared.
+    ``begin`` is when the first step began, in epoch seconds. Samples and tokens are of a step, in
+    the mean; ``unit`` is the unit of work, which is the same in runs that can be compared.
     """
 
     begin: float

@@ -64,9 +64,9 @@ def throw_away(run: RunOrder, attempt: JobAttempt, steps: int) -> Optional[Throw
 
 
 def warm_up(attempt: JobAttempt, ended: Container[str]) -> None:
-    """Nothing, unless the document asks for it. ``ended``: runs of earlier attempts.
+    """Run the throw-away run, if the document asks for it.
 
-    Raises PeerLost.
+    ``ended`` are the runs that ended in earlier attempts. Raises PeerLost.
     """
     peers = attempt.peers
     key = "{}/what".format(RUN_ID)

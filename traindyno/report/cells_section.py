@@ -98,8 +98,8 @@ def _rows(result: RunResult) -> list[list[str | None]]:
 
 
 def draw_cells(verdict: Verdict) -> Markup:
-    """Figures that no cell has are omitted; those that are not optional are named below the
-    table.
+    """The table of cells. Figures that no cell has are omitted; if they are not optional, they are
+    named below the table.
     """
     rows = verdict.ranked_rows
     shown = [figure for figure in CELL_FIGURES if figure.is_known_of(rows)]
@@ -143,19 +143,12 @@ def _draw(figure: CellFigure, row: CellRow) -> str:
 
 def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
     """Which cells' trials were not steady, and why."""
-    items = [
-        element(
-            "li",
-            (
-                f"{row.label or row.instance}: {steadiness.unsteady_trials} of {row.trials} "
-                f"trials. "
-                f"{reason}."
-            ),
-        )
-        for row in rows
-        for steadiness in (row.steadiness,)
-        for reason in merge_reasons(steadiness.unsteady_reasons)
-    ]
+    items = []
+    for row in rows:
+        steadiness = row.steadiness
+        trials = f"{steadiness.unsteady_trials} of {row.trials} trials"
+        for reason in merge_reasons(steadiness.unsteady_reasons):
+            items.append(element("li", f"{row.label or row.instance}: {trials}. {reason}."))
     if not items:
         return None
     return element(

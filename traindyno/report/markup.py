@@ -63,7 +63,7 @@ class Column:
 
 
 def columns(*headings: str, explained: Mapping[str, str] = MappingProxyType({})) -> list[Column]:
-    """A heading that begins with # is that of numbers."""
+    """The table; a heading that begins with # stands above numbers."""
     names = [heading.removeprefix("# ") for heading in headings]
     return [
         Column(heading=name, is_number=name != heading, explanation=explained.get(name))

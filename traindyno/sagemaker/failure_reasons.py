@@ -111,8 +111,8 @@ def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
     if end.reason == STALLED:
         return (
             Outcome.TIMED_OUT,
-            f"ended after {end.own_seconds:.0f} seconds, when a step lasted far longer than those "
-            "before it",
+            f"ended after {end.own_seconds:.0f} seconds, when a step lasted far longer than the "
+            "steps before it",
         )
     if end.reason == OUTPACED:
         return (

@@ -165,7 +165,7 @@ def find_conflicts(suite: Suite, settings: JobSettings) -> Iterator[str]:
 def _image_conflicts(suite: Suite, settings: JobSettings) -> Iterator[str]:
     """A lab without images only simulates.
 
-    Each other has one for CPUs; those for accelerators are built later.
+    Each other lab has one for CPUs; images for accelerators are built later.
     """
     if "none" not in settings.images:
         return

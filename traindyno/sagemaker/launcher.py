@@ -75,7 +75,7 @@ def toolkit_hyperparameters(
     launch: Mapping[str, Any] | None = None,
     program: str | None = None,
 ) -> dict[str, str]:
-    """A job's own hyperparameters and those of the training toolkit, encoded as JSON.
+    """A job's own hyperparameters and the training toolkit's, encoded as JSON.
 
     ``program``: the file that the toolkit starts; None for the workload's own.
     """

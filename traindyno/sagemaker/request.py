@@ -187,7 +187,6 @@ def job_request(
     execution_id = run.execution_id
     chosen = run.cell.settings
     limits = suite.limits
-    instance_type = known_type(run.cell.settings.instance)
     metrics = [{"Name": name, "Regex": regex} for name, regex in suite.job.metrics.items()]
     request: dict[str, Any] = {
         "TrainingJobName": job_name,
@@ -215,21 +214,28 @@ def job_request(
         "ProfilerConfig": {"DisableProfiler": True},
         "Tags": job_tags(suite.name, execution_id, owner_id, settings),
     }
-    # SageMaker limits the wait: on spot together with the run time; on demand for accelerators
-    # only.
-    if suite.purchase is Purchase.SPOT:
-        request["StoppingCondition"]["MaxWaitTimeInSeconds"] = (
-            limits.max_job_seconds + limits.max_pending_seconds
-        )
-        request["EnableManagedSpotTraining"] = True
-        request["Environment"][STAY_VARIABLE] = STAY_SECONDS
-    elif instance_type.has_accelerator and not instance_type.is_local:
-        request["StoppingCondition"]["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
+    _limit_wait(request, suite, chosen.instance)
     request |= network(settings.jobs)
     if suite.job.debugger_hook:
         output_uri = request["OutputDataConfig"]["S3OutputPath"]
         request["DebugHookConfig"] = {"S3OutputPath": output_uri, "CollectionConfigurations": []}
     return {name: value for name, value in request.items() if value not in ([], {})}
+
+
+def _limit_wait(request: dict[str, Any], suite: Suite, instance: str) -> None:
+    """Limit the wait for capacity.
+
+    SageMaker limits it on spot together with the run time, and on demand for accelerators only.
+    """
+    limits = suite.limits
+    stopping = request["StoppingCondition"]
+    instance_type = known_type(instance)
+    if suite.purchase is Purchase.SPOT:
+        stopping["MaxWaitTimeInSeconds"] = limits.max_job_seconds + limits.max_pending_seconds
+        request["EnableManagedSpotTraining"] = True
+        request["Environment"][STAY_VARIABLE] = STAY_SECONDS
+    elif instance_type.has_accelerator and not instance_type.is_local:
+        stopping["MaxPendingTimeInSeconds"] = limits.max_pending_seconds
 
 
 def algorithm(image_uri: str) -> dict[str, Any]:

@@ -33,40 +33,13 @@ def build_estimator(request: Mapping[str, Any], *, session: Any = None) -> Any:
         def fit(self, inputs: Any = None, **options: Any) -> None:
             super().fit(inputs or self.channels or None, **options)
 
-    algorithm = request["AlgorithmSpecification"]
-    resources = request["ResourceConfig"]
-    stopping = request["StoppingCondition"]
-    output = request["OutputDataConfig"]
-    network = request.get("VpcConfig", {})
     hook = request.get("DebugHookConfig")
     estimator = ReadyEstimator(
-        image_uri=algorithm["TrainingImage"],
-        role=request["RoleArn"],
-        instance_type=resources["InstanceType"],
-        instance_count=resources["InstanceCount"],
-        volume_size=resources["VolumeSizeInGB"],
-        volume_kms_key=resources.get("VolumeKmsKeyId"),
-        max_run=stopping["MaxRuntimeInSeconds"],
-        max_wait=stopping.get("MaxWaitTimeInSeconds"),
-        use_spot_instances=request.get("EnableManagedSpotTraining", False),
-        input_mode=algorithm["TrainingInputMode"],
-        metric_definitions=algorithm.get("MetricDefinitions"),
-        enable_sagemaker_metrics=algorithm.get("EnableSageMakerMetricsTimeSeries"),
-        hyperparameters=dict(request["HyperParameters"]),
-        environment=dict(request["Environment"]),
-        output_path=output["S3OutputPath"],
-        output_kms_key=output.get("KmsKeyId"),
-        checkpoint_s3_uri=request["CheckpointConfig"]["S3Uri"],
-        subnets=network.get("Subnets"),
-        security_group_ids=network.get("SecurityGroupIds"),
-        encrypt_inter_container_traffic=request.get("EnableInterContainerTrafficEncryption", False),
-        enable_network_isolation=request.get("EnableNetworkIsolation", False),
+        **_estimator_options(request),
         disable_profiler=True,
         debugger_hook_config=DebuggerHookConfig(s3_output_path=hook["S3OutputPath"])
         if hook
         else False,
-        tags=request["Tags"],
-        base_job_name=base_name(request),
         sagemaker_session=session,
     )
     estimator.channels = {
@@ -74,6 +47,42 @@ def build_estimator(request: Mapping[str, Any], *, session: Any = None) -> Any:
         for channel in request.get("InputDataConfig", ())
     }
     return estimator
+
+
+def _estimator_options(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request's values as options of an ``Estimator``."""
+    algorithm = request["AlgorithmSpecification"]
+    resources = request["ResourceConfig"]
+    stopping = request["StoppingCondition"]
+    output = request["OutputDataConfig"]
+    network = request.get("VpcConfig", {})
+    return {
+        "image_uri": algorithm["TrainingImage"],
+        "role": request["RoleArn"],
+        "instance_type": resources["InstanceType"],
+        "instance_count": resources["InstanceCount"],
+        "volume_size": resources["VolumeSizeInGB"],
+        "volume_kms_key": resources.get("VolumeKmsKeyId"),
+        "max_run": stopping["MaxRuntimeInSeconds"],
+        "max_wait": stopping.get("MaxWaitTimeInSeconds"),
+        "use_spot_instances": request.get("EnableManagedSpotTraining", False),
+        "input_mode": algorithm["TrainingInputMode"],
+        "metric_definitions": algorithm.get("MetricDefinitions"),
+        "enable_sagemaker_metrics": algorithm.get("EnableSageMakerMetricsTimeSeries"),
+        "hyperparameters": dict(request["HyperParameters"]),
+        "environment": dict(request["Environment"]),
+        "output_path": output["S3OutputPath"],
+        "output_kms_key": output.get("KmsKeyId"),
+        "checkpoint_s3_uri": request["CheckpointConfig"]["S3Uri"],
+        "subnets": network.get("Subnets"),
+        "security_group_ids": network.get("SecurityGroupIds"),
+        "encrypt_inter_container_traffic": request.get(
+            "EnableInterContainerTrafficEncryption", False
+        ),
+        "enable_network_isolation": request.get("EnableNetworkIsolation", False),
+        "tags": request["Tags"],
+        "base_job_name": base_name(request),
+    }
 
 
 def _training_input(kind: Any, channel: Mapping[str, Any]) -> Any:
@@ -99,30 +108,15 @@ def build_model_trainer(request: Mapping[str, Any], *, session: Any = None) -> A
             "with the SDK 2, use estimator()"
         ) from error
     algorithm = request["AlgorithmSpecification"]
-    resources = request["ResourceConfig"]
     stopping = request["StoppingCondition"]
     output = request["OutputDataConfig"]
-    network = request.get("VpcConfig", {})
     trainer = ModelTrainer(
         training_image=algorithm["TrainingImage"],
         training_input_mode=algorithm["TrainingInputMode"],
         role=request["RoleArn"],
         base_job_name=base_name(request),
-        compute=configs.Compute(
-            instance_type=resources["InstanceType"],
-            instance_count=resources["InstanceCount"],
-            volume_size_in_gb=resources["VolumeSizeInGB"],
-            volume_kms_key_id=resources.get("VolumeKmsKeyId"),
-            enable_managed_spot_training=request.get("EnableManagedSpotTraining"),
-        ),
-        networking=configs.Networking(
-            subnets=network.get("Subnets"),
-            security_group_ids=network.get("SecurityGroupIds"),
-            enable_network_isolation=request.get("EnableNetworkIsolation"),
-            enable_inter_container_traffic_encryption=request.get(
-                "EnableInterContainerTrafficEncryption"
-            ),
-        ),
+        compute=_compute(configs, request),
+        networking=_networking(configs, request),
         stopping_condition=configs.StoppingCondition(
             max_runtime_in_seconds=stopping["MaxRuntimeInSeconds"],
             max_wait_time_in_seconds=stopping.get("MaxWaitTimeInSeconds"),
@@ -149,6 +143,29 @@ def build_model_trainer(request: Mapping[str, Any], *, session: Any = None) -> A
             ]
         )
     return trainer
+
+
+def _compute(configs: Any, request: Mapping[str, Any]) -> Any:
+    resources = request["ResourceConfig"]
+    return configs.Compute(
+        instance_type=resources["InstanceType"],
+        instance_count=resources["InstanceCount"],
+        volume_size_in_gb=resources["VolumeSizeInGB"],
+        volume_kms_key_id=resources.get("VolumeKmsKeyId"),
+        enable_managed_spot_training=request.get("EnableManagedSpotTraining"),
+    )
+
+
+def _networking(configs: Any, request: Mapping[str, Any]) -> Any:
+    network = request.get("VpcConfig", {})
+    return configs.Networking(
+        subnets=network.get("Subnets"),
+        security_group_ids=network.get("SecurityGroupIds"),
+        enable_network_isolation=request.get("EnableNetworkIsolation"),
+        enable_inter_container_traffic_encryption=request.get(
+            "EnableInterContainerTrafficEncryption"
+        ),
+    )
 
 
 def _channel(shapes: Any, channel: Mapping[str, Any]) -> Any:

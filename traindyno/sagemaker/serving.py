@@ -50,47 +50,13 @@ def build_requests(
             "container installs the model's requirements from the package index when it starts; "
             "deploy the lab without isolate_network first"
         )
-    kind = container_kind(deployment.instance_type)
     name = deployment.name
     jobs = settings.jobs
-    values = {
-        LAB_TAG: settings.lab,
-        "traindyno:execution": deployment.execution_id,
-        "traindyno:run": deployment.run_id,
-        "traindyno:owner": deployment.owner,
-        ENDS_AT_TAG: f"{datetime.fromtimestamp(deployment.ends_at, UTC):%Y-%m-%dT%H:%M:%SZ}",
-        **jobs.tags,
-    }
-    tags = [{"Key": key, "Value": value} for key, value in values.items()]
-    container = {
-        "Image": LOCAL_IMAGE if kind == "local" else stock_image_uri(IMAGES[kind], settings.region),
-        "ModelDataUrl": s3_uri(settings.bucket, served_model_key(name)),
-        "Environment": {
-            "SAGEMAKER_PROGRAM": "inference.py",
-            "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
-            "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
-            "SAGEMAKER_REGION": settings.region,
-            **(
-                {GPU_VARIABLE: "1"}
-                if kind == "gpu" or deployment.instance_type == "local.gpu"
-                else {}
-            ),
-        },
-    }
-    variant = {
-        "VariantName": "AllTraffic",
-        "ModelName": name,
-        "InitialVariantWeight": 1.0,
-        "InstanceType": deployment.instance_type,
-        "InitialInstanceCount": 1,
-        "ModelDataDownloadTimeoutInSeconds": START_SECONDS,
-        "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
-        **({"InferenceAmiVersion": GPU_AMI} if kind == "gpu" else {}),
-    }
+    tags = _tags(deployment, settings)
     model = {
         "ModelName": name,
         "ExecutionRoleArn": settings.role_arn,
-        "PrimaryContainer": container,
+        "PrimaryContainer": _container(deployment, settings),
         "Tags": tags,
     }
     if jobs.subnet_ids:
@@ -98,10 +64,58 @@ def build_requests(
             "Subnets": [*jobs.subnet_ids],
             "SecurityGroupIds": [*jobs.security_group_ids],
         }
-    config = {"EndpointConfigName": name, "ProductionVariants": [variant], "Tags": tags}
+    config: dict[str, Any] = {
+        "EndpointConfigName": name,
+        "ProductionVariants": [_variant(deployment)],
+        "Tags": tags,
+    }
     if jobs.volume_key_arn:
         config["KmsKeyId"] = jobs.volume_key_arn
     return model, config, {"EndpointName": name, "EndpointConfigName": name, "Tags": tags}
+
+
+def _tags(deployment: ModelDeployment, settings: ServingSettings) -> list[dict[str, str]]:
+    values = {
+        LAB_TAG: settings.lab,
+        "traindyno:execution": deployment.execution_id,
+        "traindyno:run": deployment.run_id,
+        "traindyno:owner": deployment.owner,
+        ENDS_AT_TAG: f"{datetime.fromtimestamp(deployment.ends_at, UTC):%Y-%m-%dT%H:%M:%SZ}",
+        **settings.jobs.tags,
+    }
+    return [{"Key": key, "Value": value} for key, value in values.items()]
+
+
+def _container(deployment: ModelDeployment, settings: ServingSettings) -> dict[str, Any]:
+    kind = container_kind(deployment.instance_type)
+    environment = {
+        "SAGEMAKER_PROGRAM": "inference.py",
+        "SAGEMAKER_SUBMIT_DIRECTORY": "/opt/ml/model/code",
+        "SAGEMAKER_CONTAINER_LOG_LEVEL": "20",
+        "SAGEMAKER_REGION": settings.region,
+    }
+    if kind == "gpu" or deployment.instance_type == "local.gpu":
+        environment[GPU_VARIABLE] = "1"
+    return {
+        "Image": LOCAL_IMAGE if kind == "local" else stock_image_uri(IMAGES[kind], settings.region),
+        "ModelDataUrl": s3_uri(settings.bucket, served_model_key(deployment.name)),
+        "Environment": environment,
+    }
+
+
+def _variant(deployment: ModelDeployment) -> dict[str, Any]:
+    variant = {
+        "VariantName": "AllTraffic",
+        "ModelName": deployment.name,
+        "InitialVariantWeight": 1.0,
+        "InstanceType": deployment.instance_type,
+        "InitialInstanceCount": 1,
+        "ModelDataDownloadTimeoutInSeconds": START_SECONDS,
+        "ContainerStartupHealthCheckTimeoutInSeconds": START_SECONDS,
+    }
+    if container_kind(deployment.instance_type) == "gpu":
+        variant["InferenceAmiVersion"] = GPU_AMI
+    return variant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

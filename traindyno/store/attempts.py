@@ -47,7 +47,7 @@ class AttemptRow:
     is_open: bool = True
     #: Why the lab asked the job to stop, if it did.
     stopped_for: Outcome | None = None
-    #: None until the job's end was described.
+    #: End of the job; None until it was described.
     end: Attempt | None = None
 
     def to_item(self) -> dict[str, Any]:

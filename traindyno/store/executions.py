@@ -23,7 +23,7 @@ class Judgement:
     headline: str
     recommended: str | None
     is_simulated: bool
-    #: Those that have ended.
+    #: Runs that have ended.
     run_count: int
 
 
@@ -47,7 +47,7 @@ class ExecutionRow:
     max_steps: int
     #: The most trials of a cell; a run that confirms a leader has the next number.
     trials: int
-    #: Source and images are those of the deployment that planned the suite: its jobs keep them.
+    #: Source and images of the deployment that planned the suite: its jobs keep them.
     source_s3_uri: str
     #: The copy of the suite's script; None without a script, or with one in another bucket.
     script_s3_uri: str | None = None

@@ -37,7 +37,7 @@ class OwnerRow:
     jobs: frozenset[str] = frozenset()
     #: The reserved start slot of its next job, in epoch seconds.
     start_at: float | None = None
-    #: None until it has ended.
+    #: Summary of the end; None until it has ended.
     summary: Summary | None = None
 
     @property
