@@ -73,6 +73,7 @@ ROOMS = {
             "memory_estimates",
             "plan_inputs",
             "lab_target",
+            "run_position",
             "execution_state",
             "progress",
             "plans",

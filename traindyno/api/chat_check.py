@@ -86,8 +86,8 @@ def _read_local(
 
 def _key(workload: Workload, *paths: Path | None) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
-    found = [path for path in paths if path is not None]
-    files = [file for path in found for file in (path, *path.rglob("*")) if file.is_file()]
+    known_paths = [path for path in paths if path is not None]
+    files = [file for path in known_paths for file in (path, *path.rglob("*")) if file.is_file()]
     content = {
         "workload": workload_document(workload),
         "files": sorted(

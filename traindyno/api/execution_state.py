@@ -3,27 +3,22 @@ so far.
 """
 
 import itertools
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from traindyno.api.lab_target import LabTarget
+from traindyno.api.run_position import Position, ended_in, find_position, list_files
 from traindyno.aws import clients
-from traindyno.aws.client_errors import AwsError
 from traindyno.aws.executions import Execution
 from traindyno.aws.training_jobs import TrainingJobs
-from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, runs_of, step_logs_prefix
+from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, runs_of
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.jobs.journal_format import ENDED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.run.tokens import DataPreparation
-from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run
@@ -36,114 +31,18 @@ from traindyno.sagemaker.job_description import (
 )
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.owners import PreparationRow, PreparationSummary
-from traindyno.store.results_bucket import ResultsBucket
 
-STEP_LOG_TAIL_BYTES = 4096
 # The number of running jobs that are described in full: each takes one or two requests.
 DESCRIBED_JOBS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """None is unknown. ``place``: of the run among those that share the job, from 1."""
-
-    place: int | None = None
-    phase: str | None = None
-    step: int | None = None
-
-
-def list_files(attempt: AttemptRow, bucket: ResultsBucket) -> tuple[str, ...]:
-    """The keys of what the job has written, as far as it has reached S3: of a shared job, all
-    attempts.
-    """
-    owner = attempt.owner
-    if isinstance(owner, Job):
-        prefix = checkpoints_prefix(owner.execution_id, owner.job_id)
-    else:
-        prefix = f"{step_logs_prefix(owner)}{attempt.job_name}/"
-    try:
-        return tuple(bucket.list_keys(prefix))
-    except AwsError:
-        return ()  # the next reading may find them
-
-
-def find_position(attempt: AttemptRow, keys: Sequence[str], bucket: ResultsBucket) -> Position:
-    """``keys``: of ``list_files``."""
-    owner = attempt.owner
-    try:
-        if not isinstance(owner, Job):
-            return _read_log(keys, bucket)
-        place = _place(owner, attempt.job_name, keys)
-        return (
-            _read_log(_log_keys(owner, place, attempt.job_name, keys), bucket, place)
-            if place
-            else Position()
-        )
-    except AwsError:
-        return Position()  # the next reading may find it
-
-
-def ended_in(job: Job, keys: Sequence[str]) -> frozenset[str]:
-    """The runs of which an end has reached S3, in any attempt.
-
-    They are recorded when no run of the job is left.
-    """
-    prefix = checkpoints_prefix(job.execution_id, job.job_id)
-    parts = [key.removeprefix(prefix).split("/") for key in keys]
-    return frozenset(run_id for run_id, *rest in parts if rest[:1] == [ENDED])
-
-
-def _place(job: Job, job_name: str, keys: Sequence[str]) -> int | None:
-    """Place of the run that has begun to log and has not ended."""
-    prefix = checkpoints_prefix(job.execution_id, job.job_id)
-    for place, run in enumerate(job.runs, start=1):
-        has_ended = any(key.startswith(f"{prefix}{run.run_id}/{ENDED}/{job_name}/") for key in keys)
-        if not has_ended and _log_keys(job, place, job_name, keys):
-            return place
-    return None
-
-
-def _log_keys(job: Job, place: int, job_name: str, keys: Sequence[str]) -> list[str]:
-    prefix = f"{step_logs_prefix(job.runs[place - 1])}{job_name}/"
-    return [key for key in keys if key.startswith(prefix)]
-
-
-def _read_log(keys: Sequence[str], bucket: ResultsBucket, place: int | None = None) -> Position:
-    logs = first_rank_logs(keys)
-    phase, step = latest_position(bucket.read_tail(logs[-1], STEP_LOG_TAIL_BYTES) if logs else "")
-    return Position(place=place, phase=phase, step=step)
-
-
-def first_rank_logs(keys: Iterable[str]) -> list[str]:
-    return [key for key in keys if "/rank-00000." in key]
-
-
-def log_entries(text: str) -> Iterator[Mapping[str, Any]]:
-    """The whole lines of a step log's tail, which begins and ends within a line."""
-    for line in text.splitlines():
-        with suppress(ValueError):
-            entry = json.loads(line)
-            if isinstance(entry, dict):
-                yield entry
-
-
-def latest_position(text: str) -> tuple[str | None, int | None]:
-    """Phase and step of the last whole lines of a step log; training has the phase None."""
-    for entry in reversed([*log_entries(text)]):
-        kind, step, name = (entry.get(field) for field in ("kind", "step", "name"))
-        if kind == "step" and isinstance(step, int):
-            return None, step
-        if kind in {"phase", "begin"} and isinstance(name, str):
-            return name, None
-    return None, None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJob:
-    """``phase`` and ``step`` are the step log's. None is unknown.
+    """A job under way. None is unknown.
 
-    ``seconds``: since its first status, or while it waits since it was submitted.
-    ``billed_seconds``: of each instance, so far. ``wait``: what it waits for.
+    ``phase`` and ``step`` are the step log's. ``seconds`` count since its first status, or while it
+    waits since it was submitted. ``billed_seconds`` are of each instance, so far. ``wait`` is what
+    it waits for.
     """
 
     label: str
@@ -176,11 +75,14 @@ class LaneCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """``ended``: run id → summary; ``ended_in_jobs``: the runs that have ended in shared jobs that
-    are not over yet. ``jobs`` are the jobs under way, the first of them in full.
+    """State of an execution.
 
-    ``preparations``: preparation id → row, ended or not. ``max_steps`` is None for a script, which
-    decides itself. A race may end before all planned runs. ``trials``: the most of a cell.
+    ``ended`` has the summaries by run id; ``ended_in_jobs`` the runs that have ended in shared jobs
+    that are not over yet. ``jobs`` are the jobs under way, the first of them in full.
+    ``preparations`` has the rows by preparation id, ended or not.
+
+    ``max_steps`` is None for a script, which decides itself. A race may end before all planned
+    runs. ``trials`` is the highest number of trials of a cell.
     """
 
     execution: Execution
@@ -207,9 +109,10 @@ class State:
 
     @property
     def left_seconds(self) -> float | None:
-        """The remaining runs take as long as those before; None before the first run has ended, and
-        after the last one that was planned, because nobody knows how many are repeated. Nobody
-        knows how many runs a race needs.
+        """The time left, if the remaining runs take as long as the earlier ones.
+
+        None before the first run has ended, and after the last one that was planned, because
+        nobody knows how many are repeated. Nobody knows how many runs a race needs.
         """
         if (
             self.is_race
@@ -290,10 +193,10 @@ def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | Non
     """
     is_cost = not Goal(kind=goal).is_time
     values: dict[str, list[float]] = {}
-    for each in summaries:
-        projected = each.projected_usd if is_cost else each.projected_seconds
-        if each.outcome is Outcome.COMPLETED and projected:
-            values.setdefault(each.cell_label or each.cell_id, []).append(float(projected))
+    for summary in summaries:
+        projected = summary.projected_usd if is_cost else summary.projected_seconds
+        if summary.outcome is Outcome.COMPLETED and projected:
+            values.setdefault(summary.cell_label or summary.cell_id, []).append(float(projected))
     if not values:
         return None
     estimates = {label: estimate(trials) for label, trials in values.items()}
@@ -327,7 +230,14 @@ def _running_jobs(
     numbers: Mapping[str, str],
     files: Mapping[str, Sequence[str]],
 ) -> Iterator[RunningJob]:
-    """``files``: of shared jobs; those of other jobs are listed here."""
+    """Jobs under way.
+
+    Args:
+        attempts: Attempts. The ended ones are left out.
+        now: Epoch seconds.
+        numbers: Number of each run, for labels.
+        files: Files of shared jobs. The files of other jobs are listed here.
+    """
     jobs = TrainingJobs(clients.sagemaker())
     running = (attempt for attempt in attempts if attempt.end is None)
     for number, attempt in enumerate(running):
@@ -356,14 +266,14 @@ def _running_jobs(
 
 
 def read_waits(target: LabTarget, execution_id: str) -> list[str]:
-    """What the jobs under way wait for; none where one of them works."""
+    """What the jobs under way wait for. There is nothing if one of them works."""
     jobs = TrainingJobs(clients.sagemaker())
     open_attempts = itertools.islice(
         target.services.attempts.list_open(execution_id), DESCRIBED_JOBS
     )
-    described = [jobs.describe(each.job_name) for each in open_attempts]
+    described = [jobs.describe(attempt.job_name) for attempt in open_attempts]
     waits = [read_wait(job) if job else None for job in described]
-    return [each for each in waits if each] if all(waits) else []
+    return [wait for wait in waits if wait] if all(waits) else []
 
 
 def _label(owner: AttemptOwner, position: Position, numbers: Mapping[str, str]) -> str:

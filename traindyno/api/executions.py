@@ -41,7 +41,7 @@ class SuiteExecution:
         return f"{type(self).__name__}({self.execution_id!r}, {self.lab!r})"
 
     def describe(self) -> Execution:
-        """Its status and times. Raises ExecutionUnknown."""
+        """The execution's status and times. Raises ExecutionUnknown."""
         with self.lab.opened() as target:
             return target.describe(self.execution_id)
 
@@ -60,8 +60,8 @@ class SuiteExecution:
 
         Raises ExecutionFailed if that is nothing, or ReportMissing while it runs.
         """
-        found = self._find_report()
-        return ReportPage(found.report, found.html.decode())
+        stored = self._find_report()
+        return ReportPage(stored.report, stored.html.decode())
 
     def verdict(self) -> Verdict:
         """Raises as ``report`` does."""
@@ -88,8 +88,8 @@ class SuiteExecution:
 
     def _winning_request(self) -> dict[str, Any]:
         with self.lab.opened() as target:
-            found = read_report(target, target.describe(self.execution_id))
-            return winning_request(target, found.report)
+            stored = read_report(target, target.describe(self.execution_id))
+            return winning_request(target, stored.report)
 
     def _find_report(self) -> FoundReport:
         with self.lab.opened() as target:
@@ -102,9 +102,10 @@ def winning_request(target: LabTarget, report: Report) -> dict[str, Any]:
     runs = (result.run for result in report.results if result.run.cell.cell_id == recommended)
     run = next(runs, None)
     if run is None or run.cell.settings.instance.startswith(LOCAL_PREFIX):
-        found = "recommends no cell" if run is None else f"recommends {run.cell.label}"
+        recommendation = "recommends no cell" if run is None else f"recommends {run.cell.label}"
         raise SdkJobRefused(
-            f"{report.execution_id} {found}: expected a verdict with a cell on an instance of AWS"
+            f"{report.execution_id} {recommendation}: expected a verdict with a cell on an "
+            f"instance of AWS"
         )
     deployment = target.deployment
     suite = report.suite
@@ -178,6 +179,6 @@ def run(
 
 def find_execution(execution_id: str, *, lab: Lab = AWS) -> SuiteExecution:
     """An execution that was started before. Raises ExecutionUnknown."""
-    found = SuiteExecution(execution_id, lab)
-    found.describe()
-    return found
+    execution = SuiteExecution(execution_id, lab)
+    execution.describe()
+    return execution

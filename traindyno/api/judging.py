@@ -10,13 +10,13 @@ from traindyno.api.trial_rows import TrialColumns, TrialsInvalid, trials_of
 from traindyno.figures.judge import TrialsFinding, judge_trials
 
 MONEY = frozenset(["usd", "dollar", "dollars", "cost", "costs", "price"])
-#: In a name before any "per", these make it a cost, of which less is better: seconds per step.
+#: Words before any "per" that make a column a cost, of which less is better: seconds per step.
 COSTS = MONEY | {
     *("ms", "s", "sec", "secs", "second", "seconds", "minute", "minutes", "hour", "hours"),
     *("time", "latency", "duration", "energy", "joule", "joules", "memory"),
     *("loss", "perplexity", "error"),
 }
-#: Of these more is better, as of anything else per something: tokens per second.
+#: Names of which more is better, as of anything else per something: tokens per second.
 RATES = frozenset(
     [
         *("throughput", "rate", "speed", "mfu", "hfu", "flops", "tflops"),
@@ -33,8 +33,10 @@ class Better(StrEnum):
 
 
 def better_of(value: str) -> Better:
-    """By the name of a column: of ``tokens_per_second`` more is better, of ``seconds``,
-    ``seconds_per_step`` and of every name that says neither, less.
+    """Whether less or more is better, by the name of a column.
+
+    More is better for ``tokens_per_second``; less for ``seconds``, ``seconds_per_step`` and every
+    name that says neither.
     """
     amount = _amount(value)
     if COSTS.intersection(amount):
@@ -44,7 +46,7 @@ def better_of(value: str) -> Better:
 
 
 def is_money(value: str) -> bool:
-    """By the name of a column."""
+    """Whether a column is money, by its name."""
     return not MONEY.isdisjoint(_amount(value))
 
 
@@ -125,7 +127,7 @@ def judge_table(
 
 
 def as_rows(rows: Any) -> Sequence[Mapping[str, Any]]:
-    """Of a data frame, whichever library made it. Raises TrialsInvalid."""
+    """Rows of a data frame, whichever library made it. Raises TrialsInvalid."""
     for method, arguments in (("to_pylist", ()), ("to_dicts", ()), ("to_dict", ("records",))):
         if not isinstance(rows, Mapping) and hasattr(rows, method):
             rows = getattr(rows, method)(*arguments)

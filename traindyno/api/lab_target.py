@@ -56,7 +56,8 @@ class LabTarget:
             return self.executions.describe(execution_id)
         except ExecutionUnknown as error:
             names = [
-                found.execution_id for found in self.executions.list_latest(SEARCHED_EXECUTIONS)
+                execution.execution_id
+                for execution in self.executions.list_latest(SEARCHED_EXECUTIONS)
             ]
             more = ", …" if len(names) > SHOWN_EXECUTIONS else ""
             latest = f"{', '.join(names[:SHOWN_EXECUTIONS])}{more}"
@@ -64,9 +65,9 @@ class LabTarget:
                 f"one of the executions that `traindyno list{self.option}` shows: "
                 f"{latest or 'there are none'}"
             )
-            found = f"lab {self.deployment.lab} has no execution {shown(execution_id)}"
+            problem = f"lab {self.deployment.lab} has no execution {shown(execution_id)}"
             meant = get_close_matches(execution_id, names, n=3, cutoff=0.7)
-            raise ExecutionUnknown(refusal(found, expected, meant)) from error
+            raise ExecutionUnknown(refusal(problem, expected, meant)) from error
 
     def require_execution(self, execution_id: str) -> None:
         """Raises ExecutionUnknown.
@@ -98,7 +99,7 @@ class LabTarget:
         return cloud.find_stall(home.Home.from_environment())
 
     def find_ended(self) -> str | None:
-        """Which part of the local cloud has ended; None if both run, and for a lab on AWS."""
+        """The part of the local cloud that has ended; None if both run, and for a lab on AWS."""
         if not self.is_local:
             return None
         from localcloud import cloud, home  # noqa: PLC0415  (the wheel lacks it)

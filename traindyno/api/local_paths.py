@@ -49,7 +49,10 @@ def find_local(path: str, beside: Path) -> Path | None:
 
 
 def expanded(path: str, beside: Path) -> Path:
-    """``~`` is the home folder; if there is none, it is an ordinary character."""
+    """The path, with ``~`` as the home folder.
+
+    If there is no home folder, ``~`` is an ordinary character.
+    """
     try:
         return beside / Path(path).expanduser()
     except RuntimeError:
@@ -113,9 +116,9 @@ def find_path_problems(workload: Mapping[str, Any], beside: Path) -> Iterator[Pr
             yield Problem(path=place, message=problem)
     source = workload.get("source")
     if isinstance(source, str):
-        found = source_problem(source, workload.get("entry_point"), beside)
-        if found is not None:
-            yield Problem(path=f"workload.{found[0]}", message=found[1])
+        source_fault = source_problem(source, workload.get("entry_point"), beside)
+        if source_fault is not None:
+            yield Problem(path=f"workload.{source_fault[0]}", message=source_fault[1])
 
 
 def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
@@ -129,16 +132,18 @@ def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
             given.setdefault(name, set()).add(str(value).casefold())
     try:
         text = (expanded(workload.source or "", beside) / (workload.entry_point or "")).read_bytes()
-        calls = [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Call)]
+        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     except (OSError, SyntaxError, ValueError):  # no source on this machine, or of another Python
         return
     for call in calls:
         if getattr(call.func, "attr", None) != "add_argument":
             continue
         names = {
-            str(each.value).lstrip("-") for each in call.args if isinstance(each, ast.Constant)
+            str(argument.value).lstrip("-")
+            for argument in call.args
+            if isinstance(argument, ast.Constant)
         }
-        words = {each.arg: ast.unparse(each.value) for each in call.keywords}
+        words = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
         is_switch = any(
             word in words.get("action", "")
             for word in ("store_true", "store_false", "BooleanOptional")
@@ -146,14 +151,14 @@ def find_argument_problems(suite: Suite, beside: Path) -> Iterator[Problem]:
         for name in sorted(names & given.keys()):
             is_off = not given[name].isdisjoint(OFF)
             if words.get("type") == "bool" and is_off:
-                found = "got false for an argument with type=bool, which is True for every text"
+                got = "got false for an argument with type=bool, which is True for every text"
             elif is_switch and (is_off or b"parse_known_args" not in text):
-                found = f"got a value for a switch ({words['action']}), which takes none"
+                got = f"got a value for a switch ({words['action']}), which takes none"
             else:
                 continue
             section = "workload" if name in workload.hyperparameters else "matrix"
             expected = "expected an argument such as type=lambda text: text == 'True', or none"
-            yield Problem(path=f"{section}.hyperparameters.{name}", message=f"{found}; {expected}")
+            yield Problem(path=f"{section}.hyperparameters.{name}", message=f"{got}; {expected}")
 
 
 def find_source(folder: Path, entry_point: object, allowed: Collection[Path] = ()) -> Travelling:
@@ -161,13 +166,13 @@ def find_source(folder: Path, entry_point: object, allowed: Collection[Path] = (
 
     Raises StagingRefused if the entry point does not.
     """
-    found = find_travelling(folder, allowed=allowed, is_source=True)
-    if isinstance(entry_point, str) and os.path.normpath(entry_point) not in found.files:
+    travelling = find_travelling(folder, allowed=allowed, is_source=True)
+    if isinstance(entry_point, str) and os.path.normpath(entry_point) not in travelling.files:
         raise StagingRefused(
             f"workload.entry_point: {entry_point!r} would not travel. {folder}: "
-            f"{found.sentence()}. Rename it, or add --also-send {folder / entry_point}"
+            f"{travelling.sentence()}. Rename it, or add --also-send {folder / entry_point}"
         )
-    return found
+    return travelling
 
 
 def find_data(
@@ -177,13 +182,14 @@ def find_data(
 
     Raises StagingRefused for none.
     """
-    found = travelling_data(local, allowed=allowed, is_pretrained=is_pretrained)
-    if found.files:
-        return found
-    if not found.left_out:
+    travelling = travelling_data(local, allowed=allowed, is_pretrained=is_pretrained)
+    if travelling.files:
+        return travelling
+    if not travelling.left_out:
         raise StagingRefused(f"{local} contains no files; give a file or a folder with data")
     raise StagingRefused(
-        f"{local}: {found.sentence()}. Rename or copy the files that you need, or add --also-send "
+        f"{local}: {travelling.sentence()}. Rename or copy the files that you need, or add "
+        f"--also-send "
         "PATH for each"
     )
 
@@ -196,15 +202,15 @@ def travel_lines(
     """
     source = workload.get("source")
     if isinstance(source, str) and not is_s3_uri(source):
-        found = find_source(expanded(source, beside), workload.get("entry_point"), allowed)
-        yield f"source {source}: {found.sentence()}"
+        travelling = find_source(expanded(source, beside), workload.get("entry_point"), allowed)
+        yield f"source {source}: {travelling.sentence()}"
     for place, path in workload_paths(workload):
         local = find_local(path, beside)
         if local is not None:
             name = place.removeprefix("workload.").removesuffix(".path")
             is_loaded = name in PRETRAINED and workload.get("task") != Task.SCRIPT
-            found = find_data(local, allowed, is_pretrained=is_loaded)
-            yield f"{name} {path}: {found.sentence()}"
+            travelling = find_data(local, allowed, is_pretrained=is_loaded)
+            yield f"{name} {path}: {travelling.sentence()}"
 
 
 def _looks_local(path: str) -> bool:

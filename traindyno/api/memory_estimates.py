@@ -112,9 +112,9 @@ class MemoryEstimator:
         return finding_of(settings, lines=lines, whole=whole)
 
     def shape(self) -> ModelShape | None:
-        """None where the model's FLOPs or layers can't be counted."""
-        found = self._answer({"find": "shape"}, {}, "counting the model's FLOPs").get("shape")
-        return from_document(found, ModelShape) if found else None
+        """Shape of the model; None where its FLOPs or layers can't be counted."""
+        document = self._answer({"find": "shape"}, {}, "counting the model's FLOPs").get("shape")
+        return from_document(document, ModelShape) if document else None
 
     def _find(self, name: str, settings: Settings, processes: int) -> tuple[Any, str | None]:
         """The estimate, which is None where the steps are no lines, and why it is unknown."""
@@ -124,8 +124,8 @@ class MemoryEstimator:
             f"estimating memory: {_label(settings, processes)}",
         )
         kind = PeakLines if name == "lines" else MemoryEstimate
-        found = answer.get(name)
-        return found and from_document(found, kind), answer.get("why_unknown")
+        document = answer.get(name)
+        return document and from_document(document, kind), answer.get("why_unknown")
 
     def _answer(
         self, request: dict[str, Any], determining: dict[str, Any], label: str

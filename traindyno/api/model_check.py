@@ -63,7 +63,7 @@ def _problems_of_task(suite: Suite, beside: Path) -> list[Problem]:
     model = suite.workload.model
     folder = find_local(model.path, beside) if model and model.path else None
     if model is not None and model.path is not None and folder is not None:
-        goes_on = all(each.settings.adapter for each in suite.cells)
+        goes_on = all(cell.settings.adapter for cell in suite.cells)
         problem = _folder_problem(model.path, folder, suite.workload.task, goes_on=goes_on)
         if problem is not None:
             return [Problem(path="workload.model", message=problem)]
@@ -103,7 +103,7 @@ def _problems_of_task(suite: Suite, beside: Path) -> list[Problem]:
         weights_path=weights,
         tokenizer_path=None if tokenizer is None else str(tokenizer),
     )
-    problems = [_placed(each, suite) for each in told]
+    problems = [_placed(problem, suite) for problem in told]
     if not problems:
         keep(without_problems, "")
     return problems
@@ -113,14 +113,14 @@ def _folder_problem(path: str, folder: Path, task: Task, *, goes_on: bool) -> st
     """Why the folder has no model that can be trained; an adapter has one if training goes on from
     it.
     """
-    found = [
-        str(each.relative_to(folder))
-        for each in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))
+    files = [
+        str(path.relative_to(folder))
+        for path in (*folder.glob("*"), *folder.glob(f"*/{MODEL_FILE}"))
     ]
     adapter = read_configuration(folder, ADAPTER_FILE)
     if adapter and goes_on:
         return None
-    return model_problem(path, found if folder.is_dir() else None, adapter) or other_model_problem(
+    return model_problem(path, files if folder.is_dir() else None, adapter) or other_model_problem(
         path, read_configuration(folder), task
     )
 
@@ -195,15 +195,15 @@ def model_lines(suite: Suite, beside: Path) -> list[str]:
 def base_of(
     folder: Path, beside: Path, channels: Mapping[str, str] = MappingProxyType({})
 ) -> Path | None:
-    """The folder with the configuration of a model; of an adapter that of its base, if this machine
+    """The folder with the configuration of a model, or of the base of an adapter, if this machine
     has it.
     """
     adapter = read_configuration(folder, ADAPTER_FILE)
     if not adapter:
         return folder
     named = channels.get(BASE_CHANNEL) or str(adapter.get(BASE_FIELD) or "")
-    found = find_configuration(named, adapter.get("revision"), find_local(named, beside))
-    return None if found is None else Path(found)
+    configuration = find_configuration(named, adapter.get("revision"), find_local(named, beside))
+    return None if configuration is None else Path(configuration)
 
 
 def read_configuration(folder: Path, name: str = MODEL_FILE) -> Mapping[str, Any]:
@@ -211,10 +211,10 @@ def read_configuration(folder: Path, name: str = MODEL_FILE) -> Mapping[str, Any
     that can be read.
     """
     try:
-        found = json.loads((folder / name).read_text(encoding="utf-8"))
+        configuration = json.loads((folder / name).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return configuration if isinstance(configuration, dict) else {}
 
 
 def _key(
@@ -230,8 +230,8 @@ def _key(
     file = Path(path or "") / MODEL_FILE
     digest = hashlib.sha256(file.read_bytes()).hexdigest() if path and file.is_file() else None
     # weights are too large to be read each time
-    inside = [each for folder in folders if folder for each in folder.iterdir()]
-    files = sorted((str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in inside)
+    inside = [file for folder in folders if folder for file in folder.iterdir()]
+    files = sorted((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in inside)
     content = {
         "workload": {name: document.get(name) for name in DECIDING},
         "divisions": plain_values(divisions),
@@ -279,7 +279,7 @@ def find_configuration(path: str, revision: str | None, folder: Path | None) -> 
     except ImportError:  # transformers brings it
         return None
     try:
-        found = try_to_load_from_cache(path, MODEL_FILE, revision=revision)
+        cached = try_to_load_from_cache(path, MODEL_FILE, revision=revision)
     except HFValidationError:  # an S3 URI
         return None
-    return str(Path(found).parent) if isinstance(found, str) else None
+    return str(Path(cached).parent) if isinstance(cached, str) else None

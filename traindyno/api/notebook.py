@@ -36,8 +36,10 @@ class PandasMissing(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultRow:
-    """``summary`` has the columns of a table of runs; ``settings`` has the values of the settings
-    that vary.
+    """One run in the table of a notebook.
+
+    ``summary`` has the columns of a table of runs; ``settings`` has the values of the settings that
+    vary.
     """
 
     summary: SimpleNamespace
@@ -46,8 +48,8 @@ class ResultRow:
     def flat(self) -> dict[str, Any]:
         """One mapping of both, without enums: a row of a table."""
         measured = {
-            name: each.value if isinstance(each, Enum) else each
-            for name, each in vars(self.summary).items()
+            name: value.value if isinstance(value, Enum) else value
+            for name, value in vars(self.summary).items()
         }
         return {**measured, **self.settings}
 
@@ -101,7 +103,7 @@ class Results(Sequence[ResultRow]):
 
 
 def results_of(report: Report) -> Results:
-    """With the settings that vary between cells, those with the most values first."""
+    """The table with the settings that vary between cells, the ones with the most values first."""
     points = [cell_values(cell) for cell in report.cells]
     names = dict.fromkeys(name for point in points for name in point)
     different = {name: len({repr(point.get(name)) for point in points}) for name in names}
@@ -160,7 +162,7 @@ class Progress:
 
 
 class NotebookDisplay(Display):
-    """``draw`` replaces what the cell's output shows."""
+    """Progress in a notebook's cell. ``draw`` replaces what its output shows."""
 
     def __init__(self, draw: Callable[[Progress], Any]) -> None:
         super().__init__(self._keep)

@@ -31,10 +31,10 @@ SNAPSHOT_REGION = "us-east-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanInputs:
-    """``read_at``: epoch seconds.
+    """Prices and quotas that a plan uses.
 
-    ``why_assumed``: without AWS settings, prices are of a snapshot and quotas AWS's defaults for a
-    new account.
+    ``read_at`` is in epoch seconds. ``why_assumed``: without AWS settings, prices come from a
+    snapshot and quotas are AWS's defaults for a new account.
     """
 
     read_at: float
@@ -45,10 +45,10 @@ class PlanInputs:
 
     @property
     def note(self) -> str | None:
-        """For a person."""
+        """Note for a person on where prices and quotas come from."""
         return self.why_assumed and (
             f"note: {self.why_assumed}: prices are of a snapshot of {self.region}, not AWS's, and "
-            "quotas those of a new account; with credentials (--profile) they are your account's"
+            "quotas are a new account's; with credentials (--profile) they are your account's"
         )
 
 
@@ -59,7 +59,10 @@ def read_plan_inputs(
     quota_path: Path | None,
     now: float,
 ) -> PlanInputs:
-    """Creates an AWS client only for values that no file gives. Raises AccountUnreachable."""
+    """Read prices and quotas.
+
+    An AWS client is created only for values that no file gives. Raises AccountUnreachable.
+    """
     prices = read_price_file(price_path) if price_path else None
     given = read_input_file(quota_path, parse_quotas, fields=SHAPE) if quota_path else None
     region = _one_region(prices, given)
@@ -76,8 +79,10 @@ def read_plan_inputs(
         snapshot = _snapshot_prices() if price_path is None and quota_path is None else {}
         if snapshot and isinstance(error, NO_SETTINGS) and region in (None, SNAPSHOT_REGION):
             defaults = {
-                each.name: QuotaReading(quota=each, applied=None, default=each.default, in_use=None)
-                for each in needed
+                quota.name: QuotaReading(
+                    quota=quota, applied=None, default=quota.default, in_use=None
+                )
+                for quota in needed
             }
             return PlanInputs(
                 read_at=now,

@@ -57,17 +57,20 @@ def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] =
     local = find_local(dataset.path, beside)
     if local is None:
         return []
-    found = travelling_data(local, allowed=allowed)
-    if TOKENISED in found.files:
+    travelling = travelling_data(local, allowed=allowed)
+    if TOKENISED in travelling.files:
         return [f"data: {dataset.path} is tokenised already"]
     try:
-        _refuse_missed(found)
-        names, lines, used = list(found.files), [], set[str]()
+        _refuse_missed(travelling)
+        names = list(travelling.files)
+        lines = []
+        used = set[str]()
         for split in filter(None, {dataset.split: None, dataset.evaluation_split: None}):
             files = split_files(names, dataset, split)
             used.update(files)
             lines.append(f"data: split {split} reads {listed(files)}")
-        if unused := [name for name in names if name not in used]:
+        unused = [name for name in names if name not in used]
+        if unused:
             lines.append(f"data: not read: {listed(unused)}")
     except DatasetFilesInvalid as error:
         raise DatasetFilesInvalid(f"workload.dataset.path: {dataset.path}: {error}") from error
@@ -82,14 +85,14 @@ def data_lines(suite: CheckedSuite, *, beside: Path, allowed: Collection[Path] =
     return lines
 
 
-def _refuse_missed(found: Travelling) -> None:
+def _refuse_missed(travelling: Travelling) -> None:
     missed = [
         name
-        for name, reason in found.left_out.items()
+        for name, reason in travelling.left_out.items()
         if reason in MISSED and not is_hidden(name) and not is_documentation(name)
     ]
     if missed:
-        rest = listed(list(found.files))
+        rest = listed(list(travelling.files))
         raise DatasetFilesInvalid(
             f"a part of the data would be missing: {listed(missed)} (links, which are not "
             f"followed, or unreadable); {f'only {rest}' if rest else 'nothing'} would be read; "
@@ -108,7 +111,9 @@ class FoundHistories:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedSuite:
-    """``plan`` has cells, lanes, costs and times; ``inputs`` prices and quotas; ``files`` says what
+    """A suite with its plan.
+
+    ``plan`` has cells, lanes, costs and times; ``inputs`` prices and quotas; ``files`` says what
     would be sent.
     """
 

@@ -44,9 +44,10 @@ FindStall = Callable[[], str | None]
 def ended_line(
     number: int, planned: int | None, summary: RunSummary, trials: int | None = None
 ) -> str:
-    """``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``.
+    """Line about a run that has ended.
 
-    The run after all ``trials`` is the long one.
+    For example ``3/10 compiled · batch 4, trial 1: completed, 12.3 samples/s``. The run after all
+    ``trials`` is the long one.
     """
     rate = summary.samples_per_second if summary.outcome in SUCCESSES else None
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
@@ -99,7 +100,10 @@ def state_rows(state: State) -> Iterator[tuple[str, str]]:
 
 
 def _count(state: State) -> str:
-    """``2 of 4``, in a race ``2 of at most 4``; ``0`` until they are planned."""
+    """Number of ended runs, and of planned ones.
+
+    For example ``2 of 4``, in a race ``2 of at most 4``; ``0`` until they are planned.
+    """
     most = "at most " if state.is_race else ""
     return (
         f"{state.runs_ended}"
@@ -144,11 +148,11 @@ def _spent(state: State) -> str:
 
 
 def _leader(leader: Leader) -> str:
-    found = leader.estimate
+    estimate = leader.estimate
     text = usd_text if leader.is_cost else seconds_text
-    if found.interval is None:
-        return f"{leader.label}, {text(found.mean)} for the whole workload (one trial)"
-    known = estimate_text(found.mean, found.interval.low, found.interval.high, text)
+    if estimate.interval is None:
+        return f"{leader.label}, {text(estimate.mean)} for the whole workload (one trial)"
+    known = estimate_text(estimate.mean, estimate.interval.low, estimate.interval.high, text)
     return f"{leader.label}, {known} for the whole workload"
 
 
@@ -243,7 +247,9 @@ class _Reading:
 
 @dataclass
 class Display(AbstractContextManager["Display", None]):
-    """Says each ended run and preparation once; ``told`` holds the ids of those already said."""
+    """Display that says each ended run and preparation once; ``told`` holds the ids that were said
+    already.
+    """
 
     say: Callable[[str], None]
     told: set[str] = field(default_factory=set)
@@ -269,11 +275,11 @@ class Display(AbstractContextManager["Display", None]):
 
     @abstractmethod
     def show(self, state: State) -> None:
-        """Called with each state that was read."""
+        """Show a state that was read."""
 
 
 class PlainDisplay(Display):
-    """Says a line at least every 30 s."""
+    """Display that says a line at least every 30 s."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__(say)

@@ -43,9 +43,10 @@ class ReportUnwritable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundReport:
-    """``html`` is the page.
+    """The stored report of an execution.
 
-    ``why_incomplete``: why the execution ended before its verdict; empty if it did not.
+    ``html`` is the page. ``why_incomplete`` says why the execution ended before its verdict; it is
+    empty if it did not.
     """
 
     report: Report

@@ -60,11 +60,11 @@ def _write_labelled_lines(folder: Path) -> None:
         code: list[str] = []
         for path in sources[number :: len(LABELLED_LINES)]:
             if min(len(comments), len(code)) < count // 2:
-                found = list(labelled_lines(path))
-                comments += [content for content, label in found if label == COMMENT][
+                pieces = list(labelled_lines(path))
+                comments += [content for content, label in pieces if label == COMMENT][
                     :MOST_OF_A_FILE
                 ]
-                code += [content for content, label in found if label == CODE][:MOST_OF_A_FILE]
+                code += [content for content, label in pieces if label == CODE][:MOST_OF_A_FILE]
         pairs = list(zip(comments, code, strict=False))[: count // 2]
         random.Random(number).shuffle(pairs)
         with (folder / f"{split}.csv").open("w", newline="", encoding="utf-8") as file:

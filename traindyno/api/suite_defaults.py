@@ -41,7 +41,7 @@ WORKLOAD_FIELDS, SUITE_FIELDS = (
 # Section → its fields that may stand at the top of a file.
 FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": None}}
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
-#: Nothing is paid on this machine; the amount is that of its nominal price.
+#: Nothing is paid on this machine; the amount is for its nominal price.
 LOCAL_USD = 1
 LOCAL_HOURS = 1
 #: Of less, a quarter is spent on the start of processes before the cells of the first job have been
@@ -63,7 +63,7 @@ MOSTLY_PADDING = 0.5
 #: A larger file is not read whole: its examples are asked for.
 MOST_DATA_BYTES = 2**28
 MOST_DATA_FILES = 50_000
-BUILT_IN = [each.value for each in Task if each is not Task.SCRIPT]
+BUILT_IN = [task.value for task in Task if task is not Task.SCRIPT]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,32 +87,36 @@ def _spread(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str
     """The document with the fields at its top moved into the sections that they belong to, and the
     names of those that stand in both places, each with its section.
     """
-    found = dict(document)
+    spread = dict(document)
     twice = list[tuple[str, str]]()
     for section, names in FIELDS_AT_THE_TOP.items():
-        moved = {name: found[name] for name in found if name in names}
-        inner = found.get(section, {})
+        moved = {name: spread[name] for name in spread if name in names}
+        inner = spread.get(section, {})
         if moved and isinstance(inner, Mapping):
-            found = {name: value for name, value in found.items() if name not in moved}
-            found[section] = {**moved, **inner}
+            spread = {name: value for name, value in spread.items() if name not in moved}
+            spread[section] = {**moved, **inner}
             twice += [(name, section) for name in sorted(moved.keys() & inner.keys())]
-    return found, twice
+    return spread, twice
 
 
 class CompletedSuite:
-    """``document``: with its defaults; a section that is no mapping is left to the check of the
-    form.
+    """A suite document with its defaults.
 
-    ``problems``: what has to be named by hand. ``open_paths``: what they name, and what is missing
+    In ``document``, a section that is no mapping is left to the check of the form. ``problems`` say
+    what has to be named by hand; ``open_paths`` are the paths that they name, and what is missing
     because of them.
     """
 
     def __init__(
         self, written: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool
     ) -> None:
-        """``stem``: the suite file's name without its suffix.
+        """Fill the defaults of a suite document.
 
-        ``folder``: where relative paths start.
+        Args:
+            written: Document as it was written.
+            stem: Name of the suite file without its suffix.
+            folder: Folder where relative paths start.
+            is_local: The suite runs on this machine.
         """
         self.defaults: list[Default] = []
         self.cautions: list[str] = []
@@ -168,7 +172,11 @@ class CompletedSuite:
             self.defaults.append(Default(path=path, value=value, reason=reason))
 
     def _refuse(self, path: str, message: str, *, leaves_open: Iterable[str] = ()) -> None:
-        """``leaves_open``: what can't be found for this reason, and need not be asked for."""
+        """Note a problem.
+
+        ``leaves_open`` are values that can't be determined for this reason, and need not be asked
+        for.
+        """
         self.problems.append(Problem(path=path, message=message))
         self.open_paths |= {path, *leaves_open}
 
@@ -176,8 +184,14 @@ class CompletedSuite:
         sections = [self.document.get(name) for name in INSTANCE_SECTIONS]
         included = self.document.get("include")
         sections += included if isinstance(included, list) else []
-        found = [section.get("instance") for section in sections if isinstance(section, Mapping)]
-        values = [value for each in found for value in (each if isinstance(each, list) else [each])]
+        instances = [
+            section.get("instance") for section in sections if isinstance(section, Mapping)
+        ]
+        values = [
+            value
+            for instance in instances
+            for value in (instance if isinstance(instance, list) else [instance])
+        ]
         return [value for value in values if isinstance(value, str)]
 
     def _fill_instance(self) -> None:
@@ -245,15 +259,17 @@ class CompletedSuite:
             self._give("limits.max_job_seconds", seconds, reason)
 
     def _refuse_paths(self, workload: object) -> None:
-        """Beside other problems; ``check_startable`` refuses them else."""
+        """Note paths that don't exist beside other problems, since ``check_startable`` would refuse
+        them later.
+        """
         if self.problems and isinstance(workload, dict):
             beside = [
-                each
-                for each in find_path_problems(workload, self._folder)
-                if each.path not in self.open_paths
+                problem
+                for problem in find_path_problems(workload, self._folder)
+                if problem.path not in self.open_paths
             ]
             self.problems += beside
-            self.open_paths |= {each.path for each in beside}
+            self.open_paths |= {problem.path for problem in beside}
 
     def _fill_script(self, workload: Mapping[str, Any]) -> None:
         self._give("workload.task", "script", "there is a source")
@@ -272,10 +288,10 @@ class CompletedSuite:
         elif len(programs) == 1:
             self._give("workload.entry_point", programs[0], f"the only program in {source}")
         else:
-            found = ", ".join(programs) or "no .py file"
+            known_programs = ", ".join(programs) or "no .py file"
             self._refuse(
                 "workload.entry_point",
-                f"got nothing, expected one of the programs in {source}: {found}",
+                f"got nothing, expected one of the programs in {source}: {known_programs}",
             )
 
     def _fill_built_in(self, workload: dict[str, Any]) -> None:
@@ -320,10 +336,10 @@ class CompletedSuite:
         self, named: object, config: Mapping[str, Any], leaves_open: Iterable[str]
     ) -> None:
         """The task that the model was saved with; else that of conversations."""
-        found = tasks_of_heads(config)
+        tasks = tasks_of_heads(config)
         names = architectures(config)
-        if len(found) == 1:
-            self._give("workload.task", found.pop().value, f"the model is a {names[0]}")
+        if len(tasks) == 1:
+            self._give("workload.task", tasks.pop().value, f"the model is a {names[0]}")
             return
         if isinstance(named, Mapping) and (chat := chat_columns(named, self._folder)):
             reason = f"the data has {' and '.join(chat)}"
@@ -340,7 +356,6 @@ class CompletedSuite:
         """Reads the data as the job will read it, so that what is wrong with it is known before."""
         from training.data.survey import (  # noqa: PLC0415  (imports pyarrow)
             find_columns,
-            label_problem,
             survey,
             survey_chat,
         )
@@ -364,42 +379,52 @@ class CompletedSuite:
                 not with_labels and {"examples", "sequence_length"} <= workload.keys()
             ):
                 return
-            found = survey(dataset, root, with_labels=with_labels)
+            surveyed = survey(dataset, root, with_labels=with_labels)
         except WorkloadError as error:
             self._refuse("workload.dataset.path", str(error), leaves_open=OF_DATA)
             return
-        if with_labels and len(found.labels) < 2 and "label_count" not in workload:
-            label = ", ".join(repr(each.value) for each in found.labels)
+        if with_labels:
+            self._fill_label_count(workload, surveyed, dataset.path)
+        self._fill_length(workload, surveyed, config)
+        if with_labels:
+            self.cautions += _length_cautions(
+                self.document, surveyed, workload.get("sequence_length")
+            )
+            self._give("workload.examples", surveyed.rows, f"one epoch: the rows of {dataset.path}")
+        else:
+            self._fill_examples(workload, surveyed)
+
+    def _fill_label_count(
+        self, workload: Mapping[str, Any], surveyed: "Survey", path: str | None
+    ) -> None:
+        from training.data.survey import label_problem  # noqa: PLC0415  (imports pyarrow)
+
+        labels = [label.value for label in surveyed.labels]
+        count = len(labels)
+        if count < 2 and "label_count" not in workload:
+            named = ", ".join(map(repr, labels))
             self._refuse(
                 "workload.label_count",
-                f"got one label only in {dataset.path} ({label}), expected at least two",
+                f"got one label only in {path} ({named}), expected at least two",
             )
-        elif with_labels:
-            count = len(found.labels)
-            why = f"the labels of {dataset.path}"
-            if {str(each.value) for each in found.labels} == {
-                str(1 + number) for number in range(count)
-            }:
-                count, why = count + 1, f"{why} are 1 to {count}, and classes count from 0"
-            self._give("workload.label_count", count, why)
-            self.cautions += found.cautions
-            if isinstance(count := workload["label_count"], int) and (
-                problem := label_problem(found, count)
-            ):
-                self._refuse("workload.label_count", problem)
-        self._fill_length(workload, found, config)
-        if with_labels:
-            self.cautions += _length_cautions(self.document, found, workload.get("sequence_length"))
-            self._give("workload.examples", found.rows, f"one epoch: the rows of {dataset.path}")
-        else:
-            self._fill_examples(workload, found)
+            return
+        why = f"the labels of {path}"
+        if {str(label) for label in labels} == {str(1 + number) for number in range(count)}:
+            why += f" are 1 to {count}, and classes count from 0"
+            count += 1
+        self._give("workload.label_count", count, why)
+        self.cautions += surveyed.cautions
+        given = workload["label_count"]
+        problem = label_problem(surveyed, given) if isinstance(given, int) else None
+        if problem:
+            self._refuse("workload.label_count", problem)
 
-    def _fill_examples(self, workload: Mapping[str, Any], found: "Survey") -> None:
-        """Of texts that are packed."""
+    def _fill_examples(self, workload: Mapping[str, Any], surveyed: "Survey") -> None:
+        """Fill the examples of texts that are packed."""
         if isinstance(length := workload.get("sequence_length"), int) and length > 0:
-            sequences = max(1, found.bytes // (BYTES_PER_TOKEN * length))
+            sequences = max(1, surveyed.bytes // (BYTES_PER_TOKEN * length))
             why = (
-                f"about one epoch: {found.bytes} bytes of text, {BYTES_PER_TOKEN} a token, "
+                f"about one epoch: {surveyed.bytes} bytes of text, {BYTES_PER_TOKEN} a token, "
                 f"{length} tokens a sequence"
             )
             self._give("workload.examples", sequences, why)
@@ -418,15 +443,15 @@ class CompletedSuite:
         return True
 
     def _fill_examples_of_chat(
-        self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]
+        self, workload: Mapping[str, Any], surveyed: "Survey", config: Mapping[str, Any]
     ) -> None:
-        self._fill_length(workload, found, config)
+        self._fill_length(workload, surveyed, config)
         training = self.document.get("training")
         if isinstance(training, Mapping) and training.get("packing") is False:
             why = f"one epoch: the conversations of {workload['dataset']['path']}"
-            self._give("workload.examples", found.rows, why)
+            self._give("workload.examples", surveyed.rows, why)
         else:
-            self._fill_examples(workload, found)
+            self._fill_examples(workload, surveyed)
 
     def _fill_columns(
         self, named: Mapping[str, Any], columns: "Columns", *, with_labels: bool
@@ -437,7 +462,10 @@ class CompletedSuite:
         if len(texts) == 1:
             label = named.get("label_column", "label")
             of_label = {label, *columns.labels} if with_labels else set()
-            texts = (*texts, *(each for each in columns.worded if each not in {*texts, *of_label}))
+            texts = (
+                *texts,
+                *(column for column in columns.worded if column not in {*texts, *of_label}),
+            )
         for field, usual, candidates, is_needed in (
             ("text_column", "text", texts, True),
             ("label_column", "label", columns.labels, with_labels),
@@ -484,7 +512,7 @@ class CompletedSuite:
         return is_known
 
     def _fill_length(
-        self, workload: Mapping[str, Any], found: "Survey", config: Mapping[str, Any]
+        self, workload: Mapping[str, Any], surveyed: "Survey", config: Mapping[str, Any]
     ) -> None:
         """Texts of a language model fill its sequences; a classifier's are padded to the
         longest.
@@ -497,7 +525,7 @@ class CompletedSuite:
                 "workload.sequence_length", longest, of_model or f"at most {LONGEST_OF_MODEL}"
             )
             return
-        longest_bytes = max(found.rows_by_bytes, default=0)
+        longest_bytes = max(surveyed.rows_by_bytes, default=0)
         needed = max(SHORTEST, longest_bytes // LEAST_BYTES_PER_TOKEN + SPECIAL_TOKENS)
         why = [f"the longest text has {longest_bytes} bytes", *([of_model] if of_model else [])]
         self._give(
@@ -505,16 +533,18 @@ class CompletedSuite:
         )
 
 
-def _length_cautions(document: Mapping[str, Any], found: "Survey", length: object) -> Iterator[str]:
+def _length_cautions(
+    document: Mapping[str, Any], surveyed: "Survey", length: object
+) -> Iterator[str]:
     """How many texts a classifier's sequences cut, and how much of them is padding."""
-    if not isinstance(length, int) or length <= SPECIAL_TOKENS or not found.rows:
+    if not isinstance(length, int) or length <= SPECIAL_TOKENS or not surveyed.rows:
         return
-    if cut := found.rows_above(BYTES_PER_TOKEN * (length - SPECIAL_TOKENS)):
+    if cut := surveyed.rows_above(BYTES_PER_TOKEN * (length - SPECIAL_TOKENS)):
         yield (
-            f"about {cut:,} of {found.rows:,} texts have more than {length:,} tokens, at "
+            f"about {cut:,} of {surveyed.rows:,} texts have more than {length:,} tokens, at "
             f"{BYTES_PER_TOKEN} bytes each, and are cut"
         )
-    filled = found.bytes / found.rows / BYTES_PER_TOKEN / length
+    filled = surveyed.bytes / surveyed.rows / BYTES_PER_TOKEN / length
     if filled < MOSTLY_PADDING and '"padding":' not in json.dumps(document, default=str):
         yield (
             f"texts fill about {filled:.0%} of {length:,} tokens, the rest is padding: "

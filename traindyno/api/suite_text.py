@@ -50,7 +50,10 @@ class SuiteText:
     line_of: Mapping[str, int]
 
     def place(self, path: str) -> str:
-        """``file:line`` of a path, or of the nearest enclosing value that is in the file."""
+        """Place of a path, ``file:line``.
+
+        A path that is not in the file has the place of the nearest enclosing value.
+        """
         while path and path not in self.line_of:
             path = LAST_PART.sub("", path)
         return f"{self.source}:{self.line_of.get(path, 1)}"
@@ -148,7 +151,7 @@ def read_suite_text(source: Path, *, fields: str = SUITE_FIELDS) -> SuiteText:
 
 
 def parse_suite_text(text: str, source: Path, *, fields: str = SUITE_FIELDS) -> SuiteText:
-    """``read_suite_text`` of a text that is read already."""
+    """Parse the text of a suite file that is read already."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -161,8 +164,8 @@ def parse_suite_text(text: str, source: Path, *, fields: str = SUITE_FIELDS) -> 
     except yaml.YAMLError as error:
         raise SuiteUnreadable(f"{source}: not valid YAML: {error}") from error
     if not isinstance(document, dict) or not isinstance(node, yaml.MappingNode):
-        found = "nothing" if document is None else f"a {type(document).__name__}"
-        raise SuiteUnreadable(f"{source}:1: found {found}; expected a mapping with {fields}")
+        kind = "nothing" if document is None else f"a {type(document).__name__}"
+        raise SuiteUnreadable(f"{source}:1: found {kind}; expected a mapping with {fields}")
     return SuiteText(source=source, document=document, line_of=dict(_lines(node, "")))
 
 
@@ -188,8 +191,10 @@ def _read(source: Path, fields: str) -> str:
         is_lost = isinstance(error, FileNotFoundError)
         beside = [path.name for path in source.parent.glob("*")] if is_lost else []
         meant = close_to(source.name, beside)
-        found = f"{source}: can't be read: {error.strerror or error}"
-        raise SuiteUnreadable(refusal(found, expected.removeprefix("expected "), meant)) from error
+        problem = f"{source}: can't be read: {error.strerror or error}"
+        raise SuiteUnreadable(
+            refusal(problem, expected.removeprefix("expected "), meant)
+        ) from error
     except ValueError as error:  # not UTF-8, or a path with NUL
         raise SuiteUnreadable(
             f"{str(source)!r}: can't be read as UTF-8 text: {error}; {expected}"
@@ -225,6 +230,9 @@ _Dumper.add_representer(
 
 
 def write_yaml(value: Any, **style: Any) -> str:
-    """Text that ``parse_suite_text`` reads as ``value``; ``style``: as PyYAML's writer takes it."""
+    """Text that ``parse_suite_text`` reads as ``value``.
+
+    ``style`` is passed to PyYAML's writer.
+    """
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, **style)
     return text

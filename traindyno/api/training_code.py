@@ -19,7 +19,7 @@ def cache_folder(name: str) -> Path:
 
 
 def read_kept(path: Path) -> str | None:
-    """None where nothing was kept, or the file can't be read."""
+    """Read a kept finding; None where nothing was kept, or the file can't be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:
@@ -46,8 +46,8 @@ def has_training_code() -> bool:
 
 
 def training_folder() -> Path:
-    found: Any = find_spec("training")
-    return Path(found.origin).parent
+    spec: Any = find_spec("training")
+    return Path(spec.origin).parent
 
 
 def training_code_digest() -> str:

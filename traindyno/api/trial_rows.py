@@ -45,8 +45,10 @@ class TrialColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTable:
-    """Trials by cell, in the order in which they ran or stand. ``unit``: of the values' texts.
-    ``resolution``: the last decimal that any value has, such as 0.01.
+    """Trials by cell, in the order in which they ran or stand.
+
+    ``unit`` is the unit in the values' texts. ``resolution`` is the last decimal that any value
+    has, such as 0.01.
     """
 
     trials: Mapping[str, tuple[Trial, ...]]
@@ -134,26 +136,26 @@ class _Value:
 
 
 def _value(row: Mapping[str, Any], number: int, column: str) -> _Value:
-    found = row.get(column)
+    cell = row.get(column)
     expected = "a number above 0"
     where = f"row {number}, column {shown(column)}"
-    if found is None or (isinstance(found, str) and not found.strip()):
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
         raise TrialsInvalid(f"{where}: got nothing, expected {expected}")
     unit = None
-    value = found
-    if isinstance(found, str) and found.strip().lower() not in NOT_FINITE:
-        match = NUMBER.fullmatch(found)
+    value = cell
+    if isinstance(cell, str) and cell.strip().lower() not in NOT_FINITE:
+        match = NUMBER.fullmatch(cell)
         if match is None:
-            raise TrialsInvalid(f"{where}: got {shown(found)}, expected {expected}")
+            raise TrialsInvalid(f"{where}: got {shown(cell)}, expected {expected}")
         value = match["number"].replace(",", "")
         unit = match["unit"]
     try:
         parsed = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
-        raise TrialsInvalid(f"{where}: got {shown(found)}, expected {expected}") from None
+        raise TrialsInvalid(f"{where}: got {shown(cell)}, expected {expected}") from None
     if not math.isfinite(parsed) or parsed <= 0:
         raise TrialsInvalid(
-            f"{where}: got {shown(found)}, expected {expected}: values are compared as ratios"
+            f"{where}: got {shown(cell)}, expected {expected}: values are compared as ratios"
         )
     written = Decimal(value) if isinstance(value, str) else Decimal(repr(parsed)).normalize()
     exponent = written.as_tuple().exponent
@@ -175,8 +177,8 @@ def _one_unit(units: Sequence[str | None], column: str) -> str | None:
 
 
 def _text(row: Mapping[str, Any], number: int, column: str) -> str:
-    found = row.get(column)
-    text = "" if found is None else str(found).strip()
+    cell = row.get(column)
+    text = "" if cell is None else str(cell).strip()
     if not text or text.lower() == "nan":
         raise TrialsInvalid(f"row {number}, column {shown(column)}: got nothing, expected a name")
     return text

@@ -65,13 +65,14 @@ LabOption = Annotated[
 RegionOption = Annotated[
     str | None,
     typer.Option(
-        help="The AWS region; by default that of your AWS settings.", callback=option_values.region
+        help="The AWS region; by default the region of your AWS settings.",
+        callback=option_values.region,
     ),
 ]
 ProfileOption = Annotated[
     str | None,
     typer.Option(
-        help="The AWS profile; by default that of your AWS settings.",
+        help="The AWS profile; by default the profile of your AWS settings.",
         callback=option_values.profile,
     ),
 ]
@@ -132,12 +133,12 @@ def with_options_of(choice: type[AccountChoice], *rules: Rule) -> Callable[[Comm
     hints = get_type_hints(choice, include_extras=True)
     added = [
         inspect.Parameter(
-            each.name,
+            option.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=each.default,
-            annotation=hints[each.name],
+            default=option.default,
+            annotation=hints[option.name],
         )
-        for each in fields(choice)
+        for option in fields(choice)
     ]
 
     def add(command: Command) -> Command:
@@ -147,7 +148,7 @@ def with_options_of(choice: type[AccountChoice], *rules: Rule) -> Callable[[Comm
         @with_parameters([*own, *added])
         @wraps(command)
         def called(**given: Any) -> None:
-            chosen = choice(**{each.name: given.pop(each.name) for each in fields(choice)})
+            chosen = choice(**{option.name: given.pop(option.name) for option in fields(choice)})
             command(chosen, **given)
 
         return called

@@ -17,10 +17,10 @@ KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """``others`` have no effect beside all ``options`` (or without them, if they are ``needed``),
-    because of ``why``.
+    """Options that have no effect beside others.
 
-    Each is the name of a parameter of the command.
+    ``others`` have no effect beside all ``options`` (or without them, if they are ``needed``),
+    because of ``why``. Each is the name of a parameter of the command.
     """
 
     options: tuple[str, ...]
@@ -74,11 +74,11 @@ def with_rules(*rules: Rule) -> Callable[[Command], Command]:
 
 def with_parameters(parameters: Sequence[inspect.Parameter]) -> Callable[[Command], Command]:
     """Typer reads a command's options from its signature, so this replaces that."""
-    named = [each.replace(kind=KEYWORD_ONLY) for each in parameters]
+    named = [parameter.replace(kind=KEYWORD_ONLY) for parameter in parameters]
 
     def add(command: Command) -> Command:
         command.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-        command.__annotations__ = {each.name: each.annotation for each in named}
+        command.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
         return command
 
     return add
@@ -94,11 +94,13 @@ def _is_given(context: typer.Context, name: str) -> bool:
 
 
 def _shown(context: typer.Context, name: str) -> str:
-    found = _parameter(context, name)
-    if found.param_type_name == "argument":
+    parameter = _parameter(context, name)
+    if parameter.param_type_name == "argument":
         return name.upper()
-    return str([*found.opts, *found.secondary_opts][-1])  # --no-wait, because --wait is the default
+    return str(
+        [*parameter.opts, *parameter.secondary_opts][-1]
+    )  # --no-wait, because --wait is the default
 
 
 def _parameter(context: typer.Context, name: str) -> Any:
-    return next(each for each in context.command.params if each.name == name)
+    return next(parameter for parameter in context.command.params if parameter.name == name)

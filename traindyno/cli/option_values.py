@@ -90,17 +90,17 @@ def region(value: str | None) -> str | None:
 
 
 def profile(value: str | None) -> str | None:
-    if value is None or value in (found := known_profiles()):
+    if value is None or value in (profiles := known_profiles()):
         return value
     expected = (
-        f"a profile of your AWS settings: {one_of(found)}"
-        if found
+        f"a profile of your AWS settings: {one_of(profiles)}"
+        if profiles
         else (
             "a profile of your AWS settings, which have none; make one with: aws configure "
             "--profile NAME"
         )
     )
-    raise refused(value, expected, close_to(value, found))
+    raise refused(value, expected, close_to(value, profiles))
 
 
 def share(value: str | None) -> str | None:

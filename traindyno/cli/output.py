@@ -52,7 +52,9 @@ def styled(text: str, style: str) -> Text:
 
 
 def titled_table(title: str, *columns: str) -> Table:
-    """``columns`` are headings: numbers stand on the right below ``>heading``, and ``heading~`` may
+    """A table with a title.
+
+    ``columns`` are headings: numbers stand on the right below ``>heading``, and ``heading~`` may
     take many lines.
     """
     table = Table(title=title, title_justify="left", pad_edge=False)

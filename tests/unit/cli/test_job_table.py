@@ -220,7 +220,7 @@ EACH = "7 to 9, one for each trial, the same in all cells"
         (unprepared_document(measurement={"trials": 1}), "7"),
         (
             unprepared_document(matrix={"seed": [1, 5]}),
-            "those of the cells, in all trials: the suite compares seeds",
+            "the seeds of the cells, in all trials: the suite compares seeds",
         ),
         (
             script_document(),

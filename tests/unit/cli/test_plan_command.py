@@ -180,7 +180,7 @@ def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_accou
     } >= {("ml.g5.xlarge for training job usage", None, 0)}
     assert planned["lanes"][0]["price"]["source"].startswith("a snapshot, not AWS's: ")
     assert (
-        "prices are of a snapshot of us-east-1, not AWS's, and quotas those of a new account"
+        "prices are of a snapshot of us-east-1, not AWS's, and quotas are a new account's"
         in answer.errors
     )
     snapshot(planned["why_no_history"])

@@ -24,13 +24,7 @@ from tests.unit.run_samples import known, make_summary
 from tests.unit.step_log_samples import log_lines
 from tests.unit.suites import script_document, unprepared_document
 from traindyno.api import execution_state, progress
-from traindyno.api.execution_state import (
-    RunningJob,
-    State,
-    find_leader,
-    latest_position,
-    read_state,
-)
+from traindyno.api.execution_state import RunningJob, State, find_leader, read_state
 from traindyno.api.progress import (
     CloudUnreachable,
     NoProgress,
@@ -41,6 +35,7 @@ from traindyno.api.progress import (
     state_line,
     state_rows,
 )
+from traindyno.api.run_position import latest_position
 from traindyno.aws.executions import Execution
 from traindyno.cli.display.progress import display_on, render_state
 from traindyno.cli.output import Terminal

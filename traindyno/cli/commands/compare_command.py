@@ -127,7 +127,7 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
 
 
 def markdown(compared: ExecutionComparison, gate: Gate | None) -> str:
-    """For a comment on a pull request, or a job's summary."""
+    """The comparison as Markdown, for a comment on a pull request or a job's summary."""
     lines = [f"**{_title(compared)}**", ""]
     for line in gate_lines(gate):
         lines += [line, ""]
@@ -222,16 +222,16 @@ def _notes(compared: ExecutionComparison) -> Iterator[str]:
         yield "no other recorded difference"
 
 
-def _estimate(found: Estimate | None, text: Callable[[float], str]) -> str:
-    if found is None or found.interval is None:
-        return UNKNOWN if found is None else text(found.mean)
-    return estimate_text(found.mean, found.interval.low, found.interval.high, text)
+def _estimate(estimate: Estimate | None, text: Callable[[float], str]) -> str:
+    if estimate is None or estimate.interval is None:
+        return UNKNOWN if estimate is None else text(estimate.mean)
+    return estimate_text(estimate.mean, estimate.interval.low, estimate.interval.high, text)
 
 
-def _change(found: Comparison | None) -> str:
-    if found is None:
+def _change(comparison: Comparison | None) -> str:
+    if comparison is None:
         return UNKNOWN
-    if found.interval is None:
-        return f"{change_text(found.ratio)} (one trial)"
-    interval = found.interval
-    return change_interval_text(found.ratio, interval.low, interval.high)
+    if comparison.interval is None:
+        return f"{change_text(comparison.ratio)} (one trial)"
+    interval = comparison.interval
+    return change_interval_text(comparison.ratio, interval.low, interval.high)

@@ -70,19 +70,19 @@ def list_executions(
         judgement = row.judgement if row else None
         has_reason = latest.status in UNSUCCESSFUL and judgement is None
         # a list has no reasons
-        found = target.executions.describe(latest.execution_id) if has_reason else latest
-        waits = read_waits(target, found.execution_id) if found.is_running else []
+        execution = target.executions.describe(latest.execution_id) if has_reason else latest
+        waits = read_waits(target, execution.execution_id) if execution.is_running else []
         listed.append(
             {
-                "execution_id": found.execution_id,
-                "status": found.status,
-                "started_at": _time_text(found.started_at),
-                "ended_at": None if found.ended_at is None else _time_text(found.ended_at),
+                "execution_id": execution.execution_id,
+                "status": execution.status,
+                "started_at": _time_text(execution.started_at),
+                "ended_at": None if execution.ended_at is None else _time_text(execution.ended_at),
                 "run_count": row.run_count if row else None,
                 "ended_run_count": judgement.run_count if judgement else None,
                 "headline": judgement.headline if judgement else None,
-                "error": found.error,
-                "cause": found.cause,
+                "error": execution.error,
+                "cause": execution.cause,
                 "waits_for": waits[0] if waits else None,
             }
         )
@@ -90,10 +90,10 @@ def list_executions(
         print_json(listed)
         return
     table = Table("execution", "status", "started", "runs", "outcome", pad_edge=False)
-    for each in listed:
-        started = each["started_at"].replace("T", " ")[:19]
-        ended = each["ended_run_count"]
-        most = each["run_count"]
+    for line in listed:
+        started = line["started_at"].replace("T", " ")[:19]
+        ended = line["ended_run_count"]
+        most = line["run_count"]
         runs = (
             UNKNOWN
             if most is None
@@ -101,9 +101,9 @@ def list_executions(
             if ended in (None, most)
             else f"{ended} of {most}"
         )
-        why = ": ".join(filter(None, (each["error"], each["cause"])))
-        outcome = short_finding(each["headline"] or "") or why or each["waits_for"] or ""
-        table.add_row(each["execution_id"], each["status"].lower(), started, runs, outcome)
+        why = ": ".join(filter(None, (line["error"], line["cause"])))
+        outcome = short_finding(line["headline"] or "") or why or line["waits_for"] or ""
+        table.add_row(line["execution_id"], line["status"].lower(), started, runs, outcome)
     STANDARD_OUTPUT.print(table)
 
 
@@ -124,9 +124,9 @@ def stop(
     The HTML report of the measured runs is written as well.
     """
     target = choice.find_target()
-    found = target.describe(execution)
-    if not found.is_running:
-        tell(f"{execution} has ended already ({found.status.lower()})")
+    described = target.describe(execution)
+    if not described.is_running:
+        tell(f"{execution} has ended already ({described.status.lower()})")
     else:
         receipt = f"traindyno report {execution} --receipt{target.option}"
         # First: a task of the execution may go on after its end, and SubmitRun would start its job.
@@ -137,7 +137,8 @@ def stop(
         tell(f"stopping {execution}: it starts no further training job")
     await_jobs(target, execution)
     tell(
-        f"{execution} {'is stopped' if found.is_running else 'has ended'}; all its training jobs "
+        f"{execution} {'is stopped' if described.is_running else 'has ended'}; all its training "
+        f"jobs "
         "have ended"
     )
     for line in summary(read_receipt(target, execution)):
@@ -159,7 +160,7 @@ def await_jobs(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Say each minute for which jobs it waits."""
+    """Wait for the jobs, and name them each minute."""
     began = told_at = clock()
     while names := [row.job_name for row in target.services.attempts.list_open(execution)]:
         listed = f"{len(names)} training job{'s' if names[1:] else ''}: {', '.join(names)}"

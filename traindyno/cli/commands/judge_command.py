@@ -114,7 +114,7 @@ def _columns(
     host: str | None,
     order: str | None,
 ) -> TrialColumns:
-    """As named, or as step logs have them."""
+    """Columns of the table as named, or as step logs have them."""
     if os.path.isdir(trials):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         known = log_columns(rows)
         return TrialColumns(

@@ -67,11 +67,11 @@ def failed_by_restart(home: Home, *, since: float) -> Iterator[str]:
     ``since``.
     """
     machine = _machine(home)
-    for each in machine.list_latest(LATEST):
+    for execution in machine.list_latest(LATEST):
         # Step Functions gives whole milliseconds.
-        is_new = each.ended_at is not None and each.ended_at >= since - 1
-        if is_new and machine.describe(each.execution_id).error == ENDED_BY_RESTART:
-            yield each.execution_id
+        is_new = execution.ended_at is not None and execution.ended_at >= since - 1
+        if is_new and machine.describe(execution.execution_id).error == ENDED_BY_RESTART:
+            yield execution.execution_id
 
 
 def _machine(home: Home) -> Executions:
@@ -82,8 +82,8 @@ def _machine(home: Home) -> Executions:
         raise daemons.LocalCloudFailed(f"MiniStack of the local cloud in {home.folder} has ended")
     ports = Ports(aws=ministack.port, sagemaker=sagemaker.port if sagemaker else ministack.port)
     settings = local_environment(ports, read_access_key(home))
-    found = find_deployment(local_client(settings, "cloudformation", **QUICK), DEFAULT_LAB)
-    return Executions(local_client(settings, "stepfunctions", **QUICK), found.state_machine_arn)
+    local_lab = find_deployment(local_client(settings, "cloudformation", **QUICK), DEFAULT_LAB)
+    return Executions(local_client(settings, "stepfunctions", **QUICK), local_lab.state_machine_arn)
 
 
 class NotConfirmed(TraindynoError):
@@ -178,19 +178,19 @@ def up(
 def status(output: FormatOption = OutputFormat.TABLE) -> None:
     """Show which services run; exit status 3 if the local cloud is not running."""
     home = Home.from_environment()
-    found = cloud.status(home)
+    health = cloud.status(home)
     if output is OutputFormat.JSON:
-        print_json({**asdict(found), "home": str(found.home)})
+        print_json({**asdict(health), "home": str(health.home)})
     else:
         for name, is_running in (
-            ("MiniStack", found.ministack),
-            ("SageMaker service", found.sagemaker),
+            ("MiniStack", health.ministack),
+            ("SageMaker service", health.sagemaker),
         ):
             STANDARD_OUTPUT.print(f"{name:18} {'running' if is_running else 'not running'}")
-        STANDARD_OUTPUT.print(f"{'state':18} {found.home}", soft_wrap=True)
-        if found.problem:
-            STANDARD_OUTPUT.print(f"{'problem':18} {found.problem}", soft_wrap=True)
-    raise typer.Exit(0 if found.ports else 3)
+        STANDARD_OUTPUT.print(f"{'state':18} {health.home}", soft_wrap=True)
+        if health.problem:
+            STANDARD_OUTPUT.print(f"{'problem':18} {health.problem}", soft_wrap=True)
+    raise typer.Exit(0 if health.ports else 3)
 
 
 @app.command(epilog="Example: traindyno local down --erase")

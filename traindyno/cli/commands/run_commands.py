@@ -124,7 +124,10 @@ def watch(
 
 
 def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
-    """``option`` names the lab in the commands that the lines propose."""
+    """Lines that ``run`` prints after the start.
+
+    ``option`` names the lab in the commands that the lines propose.
+    """
     yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
     reason = why_not_servable(suite)
     if reason is not None:
@@ -166,8 +169,10 @@ def report(
 
 
 def follow_to_end(target: LabTarget, execution: str, display: Display | None = None) -> Execution:
-    """After Ctrl-C or SIGTERM it prints what continues and how to stop it; after a second one it
-    ends immediately.
+    """Follow an execution to its end.
+
+    After Ctrl-C or SIGTERM it prints what continues and how to stop it; after a second one it ends
+    immediately.
     """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -197,21 +202,21 @@ def follow_to_end(target: LabTarget, execution: str, display: Display | None = N
 def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Path) -> None:
     """Print the result of an execution and exit with its status."""
     try:
-        found = read_report(target, ended)
+        stored = read_report(target, ended)
     except ExecutionFailed as failed:
         for line in failed.lines:
             tell(line)
         raise typer.Exit(REFUSED if failed.is_refusal else FAILED) from None
-    show_report(found, output, folder)
-    is_limited = any(each.outcome is Outcome.COST_STOPPED for each in found.report.results)
-    if found.why_incomplete or is_limited:
+    show_report(stored, output, folder)
+    is_limited = any(result.outcome is Outcome.COST_STOPPED for result in stored.report.results)
+    if stored.why_incomplete or is_limited:
         tell(rest_text(target, ended.execution_id))
     if target.is_local:
-        keep_repeats(found)
-    if found.why_incomplete:
+        keep_repeats(stored)
+    if stored.why_incomplete:
         raise typer.Exit(FAILED)
-    if not any(map(is_measured, found.report.results)):
-        tell(f"no run of {len(found.report.results)} was measured")
+    if not any(map(is_measured, stored.report.results)):
+        tell(f"no run of {len(stored.report.results)} was measured")
         raise typer.Exit(NOTHING_MEASURED)
 
 
@@ -219,31 +224,31 @@ def rest_text(target: LabTarget, execution_id: str) -> str:
     return f"to measure the rest: traindyno run SUITE --continue {execution_id}{target.option}"
 
 
-def keep_repeats(found: FoundReport) -> None:
+def keep_repeats(stored: FoundReport) -> None:
     """What this machine's next suites assume of single runs, of runs that were long enough."""
     from localcloud.home import Home  # noqa: PLC0415  # the wheel lacks it
     from localcloud.run_repeats import LEAST_SECONDS, keep  # noqa: PLC0415
 
     rates: dict[str, list[float]] = {}
-    for result in found.report.results:
+    for result in stored.report.results:
         cell = result.run.cell
         rate = result.samples_per_second
         is_here = cell.settings.instance.startswith(LOCAL_PREFIX) and not result.is_simulated
         steady_seconds = result.measured.steady_seconds if result.measured else 0.0
         if is_here and rate is not None and steady_seconds >= LEAST_SECONDS:
             rates.setdefault(cell.cell_id, []).append(rate)
-    keep(Home.from_environment(), found.report.execution_id, rates.values())
+    keep(Home.from_environment(), stored.report.execution_id, rates.values())
 
 
-def show_report(found: FoundReport, output: OutputFormat, folder: Path) -> None:
+def show_report(stored: FoundReport, output: OutputFormat, folder: Path) -> None:
     """Print the verdict and write the page.
 
     An execution that was stopped or failed has what it measured until then.
     """
-    for line in found.why_incomplete:
+    for line in stored.why_incomplete:
         tell(line)
     if output is OutputFormat.JSON:
-        print_json(report_document(found.report))
+        print_json(report_document(stored.report))
     else:
-        print_verdict(STANDARD_OUTPUT, found.report)
-    tell(f"report: {write_report(folder, found.report.execution_id, found.html)}")
+        print_verdict(STANDARD_OUTPUT, stored.report)
+    tell(f"report: {write_report(folder, stored.report.execution_id, stored.html)}")

@@ -72,7 +72,7 @@ from traindyno.store.results_bucket import ResultsBucket
 LOCAL_POLL_SECONDS = 1.0
 AWS_POLL_SECONDS = 10.0
 FAILURES = (*AwsError, TraindynoError)
-# The table of instance types lacks those that are newer than it.
+# The table of instance types lacks newer types.
 INSTANCE = re.compile(
     r"ml\.(?!trn|inf)[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)"
 )
@@ -205,7 +205,8 @@ def _plan(
 
 
 def refuse_second(deployment: ModelDeployment, serving: Serving) -> None:
-    """Another endpoint of the same model, as after a command that died, would be billed too.
+    """Refuse another endpoint of the same model, which would be billed too, as after a command that
+    died.
 
     Raises ModelNotServable.
     """
@@ -224,7 +225,9 @@ def serving_of(target: LabTarget) -> Serving:
 
 
 def _await_service(name: str, serving: Serving, poll_seconds: float) -> None:
-    """If it is interrupted, the endpoint stays until it expires."""
+    """Wait until the endpoint answers. If the wait is interrupted, the endpoint stays until it
+    expires.
+    """
     while True:
         state = serving.endpoints.find(name)
         if state is None:
@@ -295,22 +298,26 @@ def find_deployable_model(
         raise ModelNotServable(f"execution {execution_id} has no model to deploy: {reason}")
     results = load_results(bucket, execution_id)
     wanted = cell or _recommended(execution_id, bucket, results)
-    of_cell = [each for each in results if wanted in (each.run.cell.cell_id, each.run.cell.label)]
+    of_cell = [
+        result for result in results if wanted in (result.run.cell.cell_id, result.run.cell.label)
+    ]
     if not of_cell:
         raise ModelNotServable(
             f"execution {execution_id} has no result of cell {wanted}; {_choices(results)}"
         )
-    completed = [each for each in of_cell if each.outcome is Outcome.COMPLETED and each.attempts]
+    completed = [
+        result for result in of_cell if result.outcome is Outcome.COMPLETED and result.attempts
+    ]
     if not completed:
-        ends = ", ".join(sorted({each.outcome for each in of_cell}))
+        ends = ", ".join(sorted({result.outcome for result in of_cell}))
         raise ModelNotServable(
             f"cell {wanted} of {execution_id}: expected a completed run, found {ends}"
         )
-    chosen = max(completed, key=lambda each: each.run.trial)
+    chosen = max(completed, key=lambda result: result.run.trial)
     job_name = chosen.attempts[-1].job_name
     key = samples_key(execution_id, chosen.run.run_id, job_name)
-    found = bucket.find_as(key, parse_samples)
-    if found is None or not found.samples:
+    samples = bucket.find_as(key, parse_samples)
+    if samples is None or not samples.samples:
         raise ModelNotServable(
             f"run {chosen.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: it "
             "was simulated, shared its job with others, streamed its data without an "
@@ -322,15 +329,15 @@ def find_deployable_model(
 def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:
     verdict = bucket.find_as(verdict_key(execution_id), parse_verdict)
     if verdict is None or verdict.recommended is None:
-        found = (
+        why_none = (
             "recommends no cell" if verdict else "has no verdict: it is still running, or it failed"
         )
-        raise ModelNotServable(f"execution {execution_id} {found}; {_choices(results)}")
+        raise ModelNotServable(f"execution {execution_id} {why_none}; {_choices(results)}")
     return verdict.recommended
 
 
 def _choices(results: list[RunResult]) -> str:
-    cells = {each.run.cell.cell_id: each.run.cell.label for each in results}
+    cells = {result.run.cell.cell_id: result.run.cell.label for result in results}
     listed = ", ".join(f"{cell_id} ({label})" for cell_id, label in cells.items())
     return f"name one of its cells with --cell: {listed or 'it has none yet'}"
 
@@ -419,23 +426,25 @@ def lines_before(deployment: ModelDeployment) -> Iterator[str]:
     yield f"the lab deletes it {within}; it costs {usd_text(deployment.most_usd)} at most{limit}"
 
 
-def lines_after(deployment: ModelDeployment, samples: int, found: Latency) -> Iterator[str]:
+def lines_after(deployment: ModelDeployment, samples: int, latency: Latency) -> Iterator[str]:
     yield f"{deployment.name} is in service"
     yield f"{samples} answers agree with the training job's own on its evaluation samples"
-    percentiles = f"p50 {seconds_text(found.p50_seconds)}, p99 {seconds_text(found.p99_seconds)}"
-    yield f"latency of {found.requests} requests, {SEQUENTIAL}, from this machine: {percentiles}"
+    percentiles = (
+        f"p50 {seconds_text(latency.p50_seconds)}, p99 {seconds_text(latency.p99_seconds)}"
+    )
+    yield f"latency of {latency.requests} requests, {SEQUENTIAL}, from this machine: {percentiles}"
     per_hour = deployment.usd_per_hour
-    million = usd_text(_usd_per_million_requests(per_hour, found))
+    million = usd_text(_usd_per_million_requests(per_hour, latency))
     yield f"cost: {usd_text(per_hour)} per hour, {million} per million requests {SEQUENTIAL}"
 
 
 def deployments_table(
-    found: Mapping[str, ModelDeployment], statuses: Mapping[str, str], now: float
+    deployments: Mapping[str, ModelDeployment], statuses: Mapping[str, str], now: float
 ) -> Table:
     table = titled_table(
         "endpoints", "name~", "on", "status", "owner", "expires", "per hour", "cost so far"
     )
-    for name, deployment in found.items():
+    for name, deployment in deployments.items():
         costs = usd_text(deployment.usd_per_hour), usd_text(deployment.usd_until(now))
         expires = time_text(deployment.ends_at)
         table.add_row(
@@ -445,12 +454,12 @@ def deployments_table(
 
 
 def deployment_figures(deployment: ModelDeployment, status: str, now: float) -> dict[str, Any]:
-    """Times are epoch seconds; an amount of None is unknown."""
+    """Figures of a deployment. Times are epoch seconds; an amount of None is unknown."""
     figures = {"status": status, "ends_at": deployment.ends_at, "most_usd": deployment.most_usd}
-    found: dict[str, Any] = to_document(
+    figures_document: dict[str, Any] = to_document(
         {"deployment": deployment, **figures, "spent_usd": deployment.usd_until(now)}
     )
-    return found
+    return figures_document
 
 
 def time_text(at: float) -> str:

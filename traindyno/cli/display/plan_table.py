@@ -158,35 +158,40 @@ def print_memory(console: Terminal, planned: Plan) -> None:
     )
     table = titled_table("memory of one device, estimated", *headings)
     cells = {cell.cell_id: cell for cell in planned.cells}
-    estimated = [each for each in planned.memory if each.finding.estimate is not None]
-    for each in estimated:
-        cell = cells[each.cell_id]
-        estimate = each.finding.estimate
+    estimated = [
+        cell_memory for cell_memory in planned.memory if cell_memory.finding.estimate is not None
+    ]
+    for cell_memory in estimated:
+        cell = cells[cell_memory.cell_id]
+        estimate = cell_memory.finding.estimate
         assert estimate is not None
         sizes = (
             estimate.peak_bytes,
             estimate.parameter_bytes,
             estimate.optimizer_bytes,
             estimate.activation_bytes,
-            each.device_bytes,
+            cell_memory.device_bytes,
         )
-        share = estimate.peak_bytes / each.device_bytes if each.device_bytes else None
+        share = estimate.peak_bytes / cell_memory.device_bytes if cell_memory.device_bytes else None
         table.add_row(
             cell.cell_id,
             cell.label,
             *(bytes_text(size) for size in sizes),
             share_text(share, digits=0),
-            "no" if each.finding.is_too_large(cell.settings.instance) else "yes",
-            f"{each.finding.largest_batch:,}" if each.finding.largest_batch else "-",
+            "no" if cell_memory.finding.is_too_large(cell.settings.instance) else "yes",
+            f"{cell_memory.finding.largest_batch:,}" if cell_memory.finding.largest_batch else "-",
         )
     if estimated:
         console.print(table)
         for note in (OUTSIDE_NOTE, BATCH_NOTE):
             console.print(f"note: {note}")
-    unknown = Counter(each.finding.why_unknown for each in planned.memory)
+    unknown = Counter(cell_memory.finding.why_unknown for cell_memory in planned.memory)
     for reason, count in unknown.items():
         if reason:
             console.print(f"memory of {counted(count, 'cell')} not estimated: {reason}")
-    for each in estimated:
-        if each.finding.is_too_large(cells[each.cell_id].settings.instance):
-            console.print(f"{each.cell_id}: is too large; what may help: {each.finding.help_text}")
+    for cell_memory in estimated:
+        if cell_memory.finding.is_too_large(cells[cell_memory.cell_id].settings.instance):
+            console.print(
+                f"{cell_memory.cell_id}: is too large; what may help: "
+                f"{cell_memory.finding.help_text}"
+            )

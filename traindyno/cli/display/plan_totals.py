@@ -107,11 +107,9 @@ def _preparation_facts(
 
 
 def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[str, str]]:
-    limits = suite.limits
     terms = run_terms(planned.cells[0].settings, suite)
     image = "for the image, " if terms.image_seconds else ""
     ending = f"{terms.image_seconds + ENDING_SECONDS} s {image}to stop and to upload"
-    is_shared = suite.measurement.jobs is Jobs.SHARED
     lanes = counted(len(planned.lanes), "lane")
     at_once = f", {planned.lanes_at_once} in parallel" if len(planned.lanes) > 1 else ""
     yield "runs", f"{_runs_text(suite, planned)}; {lanes}{at_once}"
@@ -125,6 +123,23 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
         yield "batch", probes_text(suite, planned)
     if planned.preparation:
         yield from _preparation_facts(suite, planned.preparation, ending)
+    yield from _limit_facts(suite, planned, why_none, ending)
+    yield from _price_facts(suite, planned)
+
+
+def _limit_facts(
+    suite: Suite, planned: Plan, why_none: str | None, ending: str
+) -> Iterator[tuple[str, str]]:
+    """Cost and time: expected, with one attempt of each job, and in the worst case.
+
+    Args:
+        suite: Suite with its limits.
+        planned: Plan of the suite.
+        why_none: Why nothing is expected, if so.
+        ending: What each attempt takes beside its limit.
+    """
+    limits = suite.limits
+    is_shared = suite.measurement.jobs is Jobs.SHARED
     before = f"the {planned.preparation.label} and " if planned.preparation else ""
     owner = "job" if is_shared else "run"
     once = f"if {before}every {owner} takes one attempt of {limits.max_job_seconds} s (its limit)"
@@ -146,8 +161,12 @@ def _facts(suite: Suite, planned: Plan, why_none: str | None) -> Iterator[tuple[
     else:
         waiting = f"{worst}, after {limits.max_pending_seconds} s of waiting for capacity"
         yield "", f"{_hours_text(planned.worst_case_hours)} {waiting}"
+
+
+def _price_facts(suite: Suite, planned: Plan) -> Iterator[tuple[str, str]]:
     prices = [lane.price for lane in planned.lanes if lane.price]
-    for line in dict.fromkeys(f"{p.source}, {p.region}, {p.as_of}, {p.currency}" for p in prices):
+    lines = [f"{price.source}, {price.region}, {price.as_of}, {price.currency}" for price in prices]
+    for line in dict.fromkeys(lines):
         yield "prices", line
     if suite.purchase is Purchase.SPOT:
         yield (
@@ -198,8 +217,8 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
     """
     work = suite.workload.examples
     settings = [cell.settings for cell in planned.cells]
-    sizes = [(each, world_size(each)) for each in settings if each.batch_search is None]
-    batches = [global_batch_size(each, processes) for each, processes in sizes if processes]
+    sizes = [(setting, world_size(setting)) for setting in settings if setting.batch_search is None]
+    batches = [global_batch_size(setting, processes) for setting, processes in sizes if processes]
     if suite.workload.task is Task.SCRIPT or not batches:
         return None
     steps = suite.measurement.max_steps
@@ -215,16 +234,17 @@ def measured_text(suite: Suite, planned: Plan) -> str | None:
         else "one run of each cell is less"
     )
     least = "up to" if suite.measurement.least_seconds is None else "at least"
-    found = f"they train on {least} {measured:,} examples, the whole work has {work:,}"
+    problem = f"they train on {least} {measured:,} examples, the whole work has {work:,}"
     return (
-        f"{found}: measuring costs more than it can save; {less}, or give examples the size of the "
+        f"{problem}: measuring costs more than it can save; {less}, or give examples the size of "
+        f"the "
         "work that you mean"
     )
 
 
 def short_script_text(suite: Suite, planned: Plan) -> str | None:
     """Where earlier runs of a script trained for so short a time that they say little."""
-    known = (each.trained_seconds for each in planned.history)
+    known = (past.trained_seconds for past in planned.history)
     least = min(filter(None, known), default=SECONDS_OF_A_RACE)
     if suite.workload.task is not Task.SCRIPT or least >= SECONDS_OF_A_RACE:
         return None
@@ -241,9 +261,9 @@ def probes_text(suite: Suite, planned: Plan) -> str:
     prices = prices_of(planned)
     hours = Decimal(seconds) / SECONDS_PER_HOUR
     known = [
-        prices[each.instance].usd_per_hour * each.instance_count
-        for each in searching
-        if each.instance in prices
+        prices[setting.instance].usd_per_hour * setting.instance_count
+        for setting in searching
+        if setting.instance in prices
     ]
     usd = sum(known, Decimal(0)) * hours if len(known) == len(searching) else None
     count = "1 cell searches its" if len(searching) == 1 else f"{len(searching)} cells search their"
@@ -258,28 +278,28 @@ def probes_text(suite: Suite, planned: Plan) -> str:
 def seeds_text(suite: Suite, first: int) -> str:
     """With which seeds the trials train, and how a script gets them."""
     if compares_seeds(suite):
-        return "those of the cells, in all trials: the suite compares seeds"
+        return "the seeds of the cells, in all trials: the suite compares seeds"
     last = trial_seed(first, suite.measurement.trials)
-    each = (
+    seed = (
         f"{first}"
         if first == last
         else f"{first} to {last}, one for each trial, the same in all cells"
     )
     if suite.workload.task is not Task.SCRIPT:
-        return each
+        return seed
     argument = suite.measurement.seed_argument
     if argument is not None:
-        return f"{each}, as the argument {argument}"
+        return f"{seed}, as the argument {argument}"
     return (
-        f"{each}, in {SEED_VARIABLE}; if the script does not take it, losses and quality hold for "
+        f"{seed}, in {SEED_VARIABLE}; if the script does not take it, losses and quality hold for "
         "its own seed only"
     )
 
 
 def _preparation_text(preparation: PreparationPlan, ending: str) -> str:
-    each = "job" if preparation.job_count == 1 else "jobs, one after another,"
+    jobs = "job" if preparation.job_count == 1 else "jobs, one after another,"
     usd = usd_text(preparation.one_attempt_usd)
-    where = f"{preparation.job_count} {each} on {preparation.instance_type} before the first run"
+    where = f"{preparation.job_count} {jobs} on {preparation.instance_type} before the first run"
     cost = f"{usd} at the limit of {preparation.max_seconds} s and {ending}"
     if preparation.makes_tokens:
         what = "tokenised, and the model copied," if preparation.stages_model else "tokenised"
@@ -288,14 +308,18 @@ def _preparation_text(preparation: PreparationPlan, ending: str) -> str:
 
 
 def _copy_text(preparation: PreparationPlan, model: Model) -> str:
-    is_there = any(each.stages_model and each.is_ready for each in preparation.tokens)
+    is_there = any(
+        token_set.stages_model and token_set.is_ready for token_set in preparation.tokens
+    )
     how = (
         "the lab's bucket has it from the Hub"
         if is_there
         else "one of these jobs copies it from the Hub to the lab's bucket"
     )
-    found = "no revision" if model.revision is None else f"revision {model.revision} is no commit"
-    again = "" if names_commit(model) else f"; {found}: copied again for each execution"
+    revision = (
+        "no revision" if model.revision is None else f"revision {model.revision} is no commit"
+    )
+    again = "" if names_commit(model) else f"; {revision}: copied again for each execution"
     return f"{model.path}: {how}; every run reads it there{again}"
 
 

@@ -20,35 +20,36 @@ from traindyno.core.costs.receipt import Receipt, ReceiptLine, exact_phase_usd
 WIDEST = 64
 
 
-def print_receipt(console: Terminal, found: ExecutionReceipt) -> None:
-    if not found.receipt.lines:
+def print_receipt(console: Terminal, execution: ExecutionReceipt) -> None:
+    if not execution.receipt.lines:
         none = "no cost, because no training job was started"
-        why = next(summary(found)) if found.may_lack_jobs else none
-        console.print(f"{found.execution_id}: {why}")
+        why = next(summary(execution)) if execution.may_lack_jobs else none
+        console.print(f"{execution.execution_id}: {why}")
         return
-    if found.is_simulated:
+    if execution.is_simulated:
         console.print(SIMULATED)
     numbers = (">billed", ">instances", ">price per hour", ">computed", ">cost")
     table = titled_table(
-        f"{found.execution_id}: training jobs", "job and its phases~", "outcome", *numbers
+        f"{execution.execution_id}: training jobs", "job and its phases~", "outcome", *numbers
     )
-    table.show_lines, table.columns[0].max_width = True, WIDEST
-    for line in found.receipt.lines:
-        table.add_row(*_cells(line, found.receipt))
+    table.show_lines = True
+    table.columns[0].max_width = WIDEST
+    for line in execution.receipt.lines:
+        table.add_row(*_cells(line, execution.receipt))
     console.print(table)
-    if found.receipt.phases:
+    if execution.receipt.phases:
         console.print()
-        console.print(_phases(found))
+        console.print(_phases(execution))
     console.print()
-    for text in summary(found):
+    for text in summary(execution):
         console.print(text)
 
 
-def summary(found: ExecutionReceipt) -> Iterator[str]:
+def summary(execution: ExecutionReceipt) -> Iterator[str]:
     """The total, and the reasons why it is not final."""
-    receipt = found.receipt
+    receipt = execution.receipt
     of_unknown = (line.job_name for line in receipt.lines if line.usd is None)
-    unknown = [name for name in dict.fromkeys(of_unknown) if name not in found.running_jobs]
+    unknown = [name for name in dict.fromkeys(of_unknown) if name not in execution.running_jobs]
     jobs = counted(receipt.job_count, "training job")
     exact = sum(
         (line.exact_usd for line in receipt.lines if line.exact_usd is not None), Decimal(0)
@@ -61,17 +62,18 @@ def summary(found: ExecutionReceipt) -> Iterator[str]:
     total = (
         f"total {usd_text(exact if receipt.is_small else receipt.known_usd)}{computed} for {jobs}"
     )
-    if found.is_final and not unknown:
+    if execution.is_final and not unknown:
         yield total
         return
     why = []
-    if found.running_jobs:
+    if execution.running_jobs:
         why.append(
-            f"{len(found.running_jobs)} still running and billed ({', '.join(found.running_jobs)})"
+            f"{len(execution.running_jobs)} still running and billed "
+            f"({', '.join(execution.running_jobs)})"
         )
-    elif found.may_lack_jobs:
+    elif execution.may_lack_jobs:
         why.append("MiniStack ended while it ran, and jobs that it had not saved are missing")
-    elif not found.is_final:
+    elif not execution.is_final:
         why.append("the execution is still running")
     if unknown:
         why.append(f"billed time or price unknown for {', '.join(unknown)}")
@@ -104,10 +106,10 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
     )
 
 
-def _phases(found: ExecutionReceipt) -> Table:
+def _phases(execution: ExecutionReceipt) -> Table:
     table = titled_table("by phase", "phase", ">time", ">cost")
-    exact = exact_phase_usd(found.receipt.lines) if found.receipt.is_small else {}
-    for phase in found.receipt.phases:
+    exact = exact_phase_usd(execution.receipt.lines) if execution.receipt.is_small else {}
+    for phase in execution.receipt.phases:
         table.add_row(
             phase.name.replace("_", " "),
             seconds_text(phase.seconds),
@@ -117,6 +119,8 @@ def _phases(found: ExecutionReceipt) -> Table:
         )
     table.add_section()
     table.add_row(
-        "all", "", usd_text(sum(exact.values(), Decimal(0)) if exact else found.receipt.known_usd)
+        "all",
+        "",
+        usd_text(sum(exact.values(), Decimal(0)) if exact else execution.receipt.known_usd),
     )
     return table

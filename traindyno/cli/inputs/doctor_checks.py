@@ -65,7 +65,10 @@ class Check:
 
 
 def check_machine(folder: Path) -> Iterator[Check]:
-    """``folder`` holds the state of the local cloud."""
+    """Checks of this machine.
+
+    ``folder`` holds the state of the local cloud.
+    """
     yield Check(subject="Python", found=".".join(map(str, sys.version_info[:3])))
     yield _compiler(next((path for name in COMPILERS if (path := shutil.which(name))), None))
     yield _disk(shutil.disk_usage(folder).free / 1e9)
@@ -134,9 +137,15 @@ def check_account(
     lab: str,
     qualifier: str = DEFAULT_QUALIFIER,
 ) -> Iterator[Check]:
-    """``connect`` makes a client of a service; ``qualifier`` is that of the CDK bootstrap.
+    """Checks of an AWS account.
 
     If a check can't run, its answer says why, and the other checks continue.
+
+    Args:
+        connect: Function that makes a client of a service.
+        region: Region to check; None where the settings name none.
+        lab: Name of the lab.
+        qualifier: Qualifier of the CDK bootstrap.
     """
     identity = _guarded("identity", lambda: connect("sts").get_caller_identity()["Arn"])
     if isinstance(identity, Check):
@@ -152,8 +161,8 @@ def check_account(
         ("lab", lambda: _lab(connect, lab)),
     )
     for subject, check in checks:
-        found = _guarded(subject, check)
-        yield from [found] if isinstance(found, Check) else found
+        outcome = _guarded(subject, check)
+        yield from [outcome] if isinstance(outcome, Check) else outcome
 
 
 def _guarded(subject: str, check: Callable[[], Any]) -> Any:
@@ -194,9 +203,11 @@ def _price(pricing: Any, region: str | None) -> Check:
     price = (
         PriceSource(region=region or "", pricing=pricing).read([SMOKE_INSTANCE]).get(SMOKE_INSTANCE)
     )
-    found = f"{SMOKE_INSTANCE} ${price.usd_per_hour}/h" if price else f"none for {SMOKE_INSTANCE}"
+    price_text = (
+        f"{SMOKE_INSTANCE} ${price.usd_per_hour}/h" if price else f"none for {SMOKE_INSTANCE}"
+    )
     advice = None if price else "choose a region where SageMaker trains on this type"
-    return Check(subject="prices", found=found, advice=advice)
+    return Check(subject="prices", found=price_text, advice=advice)
 
 
 def _pull(connect: Connect, name: str, region: str) -> Check:

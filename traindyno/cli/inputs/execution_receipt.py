@@ -39,20 +39,23 @@ def load_paid(
 ) -> tuple[list[PreparationResult], list[RunResult]]:
     """The recorded results; for the other runs, results made from their attempts.
 
-    Those of the execution that it continues come first.
+    Lines of the execution that it continues come first.
     """
     execution = services.executions.find(execution_id)
     continues = execution.continues if execution else None
     earlier = load_paid(continues, services) if continues else ([], [])
     preparations = [
-        _refreshed(each, services) for each in load_preparations(services.bucket, execution_id)
+        _refreshed(preparation, services)
+        for preparation in load_preparations(services.bucket, execution_id)
     ]
     runs = {
-        each.run.run_id: _refreshed(each, services)
-        for each in load_results(services.bucket, execution_id)
-        if each.run.execution_id == execution_id
+        result.run.run_id: _refreshed(result, services)
+        for result in load_results(services.bucket, execution_id)
+        if result.run.execution_id == execution_id
     }
-    recorded = runs.keys() | {each.preparation.preparation_id for each in preparations}
+    recorded = runs.keys() | {
+        preparation.preparation.preparation_id for preparation in preparations
+    }
     owned = [
         _Owned(
             owner=rows[0].owner, rows=rows, attempts=[row.end or _unfinished(row) for row in rows]
@@ -61,18 +64,20 @@ def load_paid(
             services.preparations.list_all(execution_id),
             services.runs.list_all(execution_id),
         )
-        for each in of_kind
-        if (rows := attempts_of(each, services.attempts))
+        for carrier in of_kind
+        if (rows := attempts_of(carrier, services.attempts))
     ]
     shared = list(_shared_attempts(execution_id, runs, services))
-    unrecorded = [each for each in (*owned, *shared) if owner_id(each.owner) not in recorded]
-    for each in shared:
-        if (run_id := owner_id(each.owner)) in runs:
-            runs[run_id] = replace(runs[run_id], attempts=tuple(each.attempts))
+    unrecorded = [
+        owned_row for owned_row in (*owned, *shared) if owner_id(owned_row.owner) not in recorded
+    ]
+    for shared_job in shared:
+        if (run_id := owner_id(shared_job.owner)) in runs:
+            runs[run_id] = replace(runs[run_id], attempts=tuple(shared_job.attempts))
     if unrecorded:
         suite = services.bucket.read_as(suite_key(execution_id), read_stored_suite)
-        for each in unrecorded:
-            match _unrecorded(each, suite):
+        for owner in unrecorded:
+            match _unrecorded(owner, suite):
                 case RunResult() as run:
                     runs[run.run.run_id] = run
                 case PreparationResult() as preparation:
@@ -82,7 +87,10 @@ def load_paid(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Owned:
-    """``rows`` of the training jobs; ``attempts``: what they are of the owner's."""
+    """Training jobs of one owner.
+
+    ``rows`` are the jobs' rows; ``attempts`` what they are of the owner's.
+    """
 
     owner: AttemptOwner
     rows: Sequence[AttemptRow]
@@ -95,12 +103,13 @@ def _shared_attempts(
     """Attempts of shared jobs with a run that has no result, or that was recorded before the job
     ended.
     """
-    for each in services.shared_jobs.list_all(execution_id):
-        rows = attempts_of(each, services.attempts)
+    for job in services.shared_jobs.list_all(execution_id):
+        rows = attempts_of(job, services.attempts)
         carried = runs_of(rows[0].owner) if rows else ()
         known = [runs.get(run.run_id) for run in carried]
         if all(
-            run and all(each.billable_seconds is not None for each in run.attempts) for run in known
+            run and all(attempt.billable_seconds is not None for attempt in run.attempts)
+            for run in known
         ):
             continue
         ends = [row.end or _unfinished(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Starts, resumes and follows trainings in a lab, and reads what became of them."""
+"""Starts, resumes and follows trainings in a lab, and reads how they ended."""
 
 import secrets
 import time
@@ -11,9 +11,10 @@ from decimal import Decimal
 
 from botocore.exceptions import ClientError
 
-from traindyno.api.execution_state import RunningJob, State, first_rank_logs, log_entries
+from traindyno.api.execution_state import RunningJob, State
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import QUIET_SECONDS, PlainDisplay
+from traindyno.api.run_position import first_rank_logs, log_entries
 from traindyno.aws.client_errors import AwsError, is_service_fault
 from traindyno.aws.executions import (
     ExecutionNameRefused,
@@ -64,7 +65,7 @@ class TrainingRefused(TraindynoError):
 
 
 def find_training(target: LabTarget, execution_id: str) -> Training | None:
-    """None if the execution is no training."""
+    """The training of an execution; None if it is no training."""
     return target.results.find_as(training_key(execution_id), parse_training)
 
 
@@ -78,20 +79,22 @@ def plan_from_verdict(
     is_spot: bool,
     changes: Mapping[str, JsonValue],
 ) -> tuple[Suite, Training]:
-    """Raises TrainingRefused, or NothingRecorded."""
+    """Plan a training of the cell that a verdict recommends. Raises TrainingRefused, or
+    NothingRecorded.
+    """
     record = load_record(target.results, execution_id)
     verdict = target.results.find_as(verdict_key(execution_id), parse_verdict)
     if verdict is None:
         raise TrainingRefused(
             f"{execution_id} has no verdict: it is still running, or it was stopped"
         )
-    choices = "; ".join(f"{each.cell_id} ({each.label})" for each in record.cells)
+    choices = "; ".join(f"{cell.cell_id} ({cell.label})" for cell in record.cells)
     wanted = cell or verdict.recommended
     if wanted is None:
         raise TrainingRefused(
             f"{execution_id} recommends no cell; name one of its cells with --cell: {choices}"
         )
-    chosen = next((each for each in record.cells if wanted in (each.cell_id, each.label)), None)
+    chosen = next((cell for cell in record.cells if wanted in (cell.cell_id, cell.label)), None)
     if chosen is None:
         raise TrainingRefused(
             f"{execution_id} has no cell {wanted}; expected one of its cells: {choices}"
@@ -109,7 +112,7 @@ def plan_from_verdict(
     execution = target.services.executions.find(execution_id)
     if execution is not None and execution.script_s3_uri is not None:
         suite = replace(suite, workload=replace(suite.workload, source=execution.script_s3_uri))
-    own = [each for each in record.results if each.run.cell.cell_id == row.cell_id]
+    own = [result for result in record.results if result.run.cell.cell_id == row.cell_id]
     projected = projected_of(row, own, is_same_purchase=purchase is suite.purchase)
     limits = training_limits(
         suite.limits, chosen.settings, row.usd_per_instance_hour, projected, max_usd
@@ -145,9 +148,10 @@ def _planned(
 def plan_to_resume(
     target: LabTarget, name: str, *, max_usd: Decimal | None
 ) -> tuple[Suite, Training]:
-    """Changes nothing. ``max_usd`` of None: what is left of the amount before.
+    """Plan how a training goes on; nothing is changed.
 
-    Raises TrainingRefused, or StillRunning.
+    Without ``max_usd``, what is left of the earlier amount counts. Raises TrainingRefused, or
+    StillRunning.
     """
     training = find_training(target, name)
     if training is None:
@@ -181,8 +185,9 @@ def plan_to_resume(
 
 
 def _latest(target: LabTarget, training: Training) -> tuple[Training, str]:
-    """As its latest execution that has begun, and the name of the next one: no other execution has
-    it, but a command that died before the start may have recorded it.
+    """The training as its latest execution that has begun, and the name of the next one.
+
+    No other execution has that name, but a command that died before the start may have recorded it.
     """
     number = 1
     while True:
@@ -197,7 +202,9 @@ def _latest(target: LabTarget, training: Training) -> tuple[Training, str]:
 
 
 def _has_begun(target: LabTarget, execution_id: str) -> bool:
-    """Step Functions forgets an execution 90 days after its end, and its row is written after its
+    """Whether an execution has begun.
+
+    Step Functions forgets an execution 90 days after its end, and its row is written after its
     start.
     """
     if target.services.executions.find(execution_id) is not None:
@@ -211,21 +218,22 @@ def _has_begun(target: LabTarget, execution_id: str) -> bool:
 
 def _planned_last(target: LabTarget, training: Training) -> tuple[Suite, Decimal]:
     """The suite of the latest execution that was not refused, and what is left of its amount."""
-    for each in reversed(training.execution_ids):
-        suite = target.results.find_as(suite_key(each), read_stored_suite)
+    for execution_id in reversed(training.execution_ids):
+        suite = target.results.find_as(suite_key(execution_id), read_stored_suite)
         if suite is not None:
             # A job whose cost is unknown keeps its worst case
-            return suite, suite.limits.max_usd - target.services.spending.read(each).exposed_usd
+            return suite, suite.limits.max_usd - target.services.spending.read(
+                execution_id
+            ).exposed_usd
     raise TrainingRefused(
         f"{training.training_id} was refused before its first job; train under another name"
     )
 
 
 def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
-    """Records the training before anything of it is billed; the record of a command that died
-    before its start is replaced.
+    """Start a training, which is recorded before anything of it is billed.
 
-    Raises ExecutionNameRefused.
+    The record of a command that died before its start is replaced. Raises ExecutionNameRefused.
     """
     name = training.execution_id
     bucket = target.results
@@ -247,8 +255,8 @@ def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
 
 
 def checkpoint_keys(target: LabTarget, training: Training) -> Mapping[str, bool]:
-    """Key → whether it is of a checkpoint, of what the execution before has left: the rest is its
-    step log.
+    """Keys that the execution before has left, each with whether it belongs to a checkpoint; the
+    rest is its step log.
     """
     if not training.earlier:
         return {}
@@ -258,7 +266,11 @@ def checkpoint_keys(target: LabTarget, training: Training) -> Mapping[str, bool]
 
 
 def _copy_checkpoints(target: LabTarget, training: Training) -> None:
-    """What is there already was copied by a command that died, or is newer: its execution runs."""
+    """Copy the checkpoints that are missing.
+
+    A checkpoint that is there already was copied by a command that died, or is newer, because its
+    execution runs.
+    """
     run_id = run_id_of(training.cell.cell_id, 1)
     bucket = target.results
     new = checkpoints_prefix(training.execution_id, run_id)
@@ -269,7 +281,7 @@ def _copy_checkpoints(target: LabTarget, training: Training) -> None:
     there = set(bucket.list_keys(new)) if keys else set()
     left = [(key, copy) for key, copy in keys.items() if copy not in there]
     with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
-        list(pool.map(lambda each: bucket.copy_large(*each), left))
+        list(pool.map(lambda copy: bucket.copy_large(*copy), left))
 
 
 def find_result(target: LabTarget, training: Training) -> RunResult | None:
@@ -277,13 +289,15 @@ def find_result(target: LabTarget, training: Training) -> RunResult | None:
 
 
 def read_forecast(target: LabTarget, training: Training, job: RunningJob) -> Forecast | None:
-    """None unless its ``job`` trains, or where the number of steps is unknown."""
+    """The forecast of a training; None unless its ``job`` trains, or where the number of steps is
+    unknown.
+    """
     execution = training.execution_id
     services = target.services
     rows = [
         row
-        for each in services.runs.list_all(execution)
-        for row in attempts_of(each, services.attempts)
+        for run_row in services.runs.list_all(execution)
+        for row in attempts_of(run_row, services.attempts)
     ]
     if training.steps is None or not rows or rows[-1].end is not None:
         return None
@@ -297,9 +311,11 @@ def read_forecast(target: LabTarget, training: Training, job: RunningJob) -> For
     if pace is None:
         return None
     usd_per_second = float(row.usd_per_hour * row.instance_count / SECONDS_PER_HOUR)
-    billed = [each.end.billable_seconds for each in rows if each.end is not None]
-    running = None if None in billed else sum(each or 0.0 for each in billed) + job.billed_seconds
-    spans = [attempt_span(each.end) for each in rows if each.end is not None]
+    billed = [attempt.end.billable_seconds for attempt in rows if attempt.end is not None]
+    running = (
+        None if None in billed else sum(seconds or 0.0 for seconds in billed) + job.billed_seconds
+    )
+    spans = [attempt_span(attempt.end) for attempt in rows if attempt.end is not None]
     elapsed = job.seconds + sum(end - begin for begin, end in filter(None, spans))
     return forecast(
         pace,
@@ -314,8 +330,9 @@ def read_forecast(target: LabTarget, training: Training, job: RunningJob) -> For
 
 
 class TrainingDisplay(PlainDisplay):
-    """Also says how the training goes against its projection: every half a minute, and when it
-    leaves its interval.
+    """Display of a training that says every half a minute how it goes against its projection.
+
+    It also says when the training leaves its interval.
     """
 
     def __init__(self, target: LabTarget, training: Training, say: Callable[[str], None]) -> None:
@@ -325,15 +342,15 @@ class TrainingDisplay(PlainDisplay):
         self._was_inside = True
 
     def show(self, state: State) -> None:
-        found = None
+        expected = None
         if state.execution.is_running and state.jobs:
             with suppress(*AwsError):  # the next reading may find it
-                found = read_forecast(self._target, self._training, state.jobs[0])
-        if found is None:
+                expected = read_forecast(self._target, self._training, state.jobs[0])
+        if expected is None:
             super().show(state)
         elif (
-            found.is_inside is not self._was_inside
+            expected.is_inside is not self._was_inside
             or time.monotonic() - self._told_at >= QUIET_SECONDS
         ):
-            self._was_inside = found.is_inside
-            self.tell(found.line())
+            self._was_inside = expected.is_inside
+            self.tell(expected.line())

@@ -15,7 +15,7 @@ from tests.properties import examples
 from tests.sentences import Snapshot
 from tests.unit.suites import script_document, small_document
 from tests.unit.verdict_samples import make_row
-from traindyno.api.execution_state import log_entries
+from traindyno.api.run_position import log_entries
 from traindyno.core.costs.prediction import Prediction
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.lab_names import EXECUTION_HOURS
