@@ -14,6 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from traindyno.core.documents.converter import DIGITS
 from traindyno.core.documents.field_description import (
+    Bound,
     FieldDescription,
     described_fields,
     description_of,
@@ -279,8 +280,19 @@ def _values(kind: Any, description: FieldDescription) -> str:
         return ", ".join(f"`{member.value}`" for member in inner)
     named = _type_name(inner)
     words = [f"`{description.none_word}`"] if description.none_word else []
-    bound = f", {description.bound}" if description.bound else ""
+    bound = f", {_range(description.bound)}" if description.bound else ""
     return " or ".join([*words, f"{named}{bound}"])
+
+
+def _range(bound: Bound) -> str:
+    """The bound in a table: ``1 to 1,000,000`` where both ends are accepted."""
+    if bound.least is None or bound.most is None:
+        return str(bound)
+    return f"{_grouped(bound.least)} to {_grouped(bound.most)}"
+
+
+def _grouped(number: float) -> str:
+    return f"{int(number) if number == int(number) else number:,}"
 
 
 def _type_name(kind: Any) -> str:
