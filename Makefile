@@ -88,7 +88,7 @@ frozen: install ## Train with the frozen scripts on the libraries of their time 
 	$(BIN)/python -m tests.frozen
 
 schema: install ## Write docs/suite.schema.json and the tables of docs/suite-file.md from the suite's types
-	$(BIN)/python -m traindyno.core.suite.schema
+	$(BIN)/python -m bench.suite_schema
 
 rehearse: install ## Simulate a pack at full size and judge its claims: make rehearse PACK=albert-scaling; all packs without PACK
 	$(BIN)/python -m bench.rehearsal $(PACK)

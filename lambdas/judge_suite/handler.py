@@ -6,6 +6,7 @@ from typing import Any
 from traindyno.aws import clients
 from traindyno.aws.notifications import notify, put_verdict_event
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.features import FEATURES
 from traindyno.lab.environment import JudgeEnvironment, read_environment
 from traindyno.lab.judge_suite import judge_suite, verdict_event
 from traindyno.lab.services import connect
@@ -22,6 +23,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
             bucket=services.bucket,
             executions=services.executions,
             facts={"lab": environment.lab, "region": environment.aws_region},
+            features=FEATURES,
             now=time.time(),
         )
         detail = verdict_event(execution_id, verdict, environment.bucket)

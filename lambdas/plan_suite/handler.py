@@ -12,6 +12,7 @@ from traindyno.aws.data_listing import DataListing
 from traindyno.aws.image_addresses import read_image_addresses
 from traindyno.aws.prices import PriceSource
 from traindyno.core.errors import SuiteInvalid, SuiteRefused
+from traindyno.features import FEATURES
 from traindyno.lab.environment import LaunchEnvironment, read_environment
 from traindyno.lab.plan_suite import plan_execution, refusal_answer
 from traindyno.lab.services import connect
@@ -31,6 +32,7 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
                 settings=_settings(environment),
                 price_source=PriceSource(region=environment.aws_region),
                 listing=DataListing(clients.s3()),
+                features=FEATURES,
                 now=time.time(),
             )
         except (SuiteInvalid, SuiteRefused) as error:

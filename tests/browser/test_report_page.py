@@ -13,6 +13,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.verdict.report_data import Report, shown_results
 from traindyno.core.verdict.verdict import judge
+from traindyno.features import FEATURES
 from traindyno.report.html import render
 
 BROWSER = next(
@@ -60,7 +61,8 @@ def page() -> str:
             cells=cells,
             verdict=verdict,
             results=shown_results(cells, results),
-        )
+        ),
+        FEATURES,
     )
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.fuzz.mutations import VALUES, damaged_documents, json_of
 from tests.properties import examples
-from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryLab
-from tests.unit.planned_lab import measure, planned
+from tests.unit.lab_in_memory import EXECUTION, MemoryLab
+from tests.unit.planned_lab import judge_execution, measure, planned
 from tests.unit.serving_in_memory import SAMPLES
 from traindyno.core.documents.versions import VersionUnknown
 from traindyno.core.measurement.run_result import parse_run_result
@@ -23,7 +23,6 @@ from traindyno.core.serving.samples import parse_samples, samples_document
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
-from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import StoredDocumentDamaged
@@ -47,7 +46,7 @@ def judged() -> tuple[MemoryLab, dict[str, str]]:
     wave = lane["packs"][0]["items_key"]
     for item in lab.bucket.read_json(wave):
         measure(lab, item)
-    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    judge_execution(lab)
     lab.bucket.write_json("samples.json", samples_document(SAMPLES))
     result, *_ = lab.bucket.list_keys(results_prefix(EXECUTION))
     keys = (

@@ -14,13 +14,12 @@ from tests.fuzz.cpu_limit import cpu_limit
 from tests.fuzz.mutations import damaged_documents, damaged_texts
 from tests.properties import examples
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, no_sleep
-from tests.unit.planned_lab import measure, planned, runs_of_item
+from tests.unit.planned_lab import judge_execution, measure, planned, runs_of_item
 from tests.unit.step_log_samples import START, file_name, log_lines
 from traindyno.core.measurement.run_result import parse_run_result
 from traindyno.core.s3_keys import result_key, step_log_prefix
 from traindyno.core.step_log import line
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.record_run import record_runs
 from traindyno.lab.submit_run import submit_run
@@ -231,5 +230,5 @@ def _put_through(ended: EndedRun, files: Files, *, is_judged: bool) -> str:
     )
     (summary.message or "").encode()
     if is_judged:
-        judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+        judge_execution(lab)
     return result.outcome.value

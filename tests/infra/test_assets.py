@@ -72,7 +72,7 @@ def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> Non
         *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py", *boto3)
     }
     assert {name.split("/")[1] for name in names if name.startswith("traindyno/")} == {
-        *("__init__.py", "core", "figures", "sagemaker", "slices"),
+        *("__init__.py", "core", "features.py", "figures", "sagemaker", "slices"),
         *("report", "aws", "store", "lab"),
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]

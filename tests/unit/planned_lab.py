@@ -20,8 +20,11 @@ from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, parse_owner, ru
 from traindyno.core.planning.quotas import Quota, QuotaReading, UsageSource, run_time_quota
 from traindyno.core.s3_keys import checkpoints_prefix
 from traindyno.core.suite.suite import Run
+from traindyno.core.verdict.verdict import Verdict
+from traindyno.features import FEATURES
 from traindyno.lab.check_quotas import check_quotas
 from traindyno.lab.finish_run import finish_run
+from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.plan_suite import plan_execution
 from traindyno.lab.record_run import record_runs
@@ -120,6 +123,7 @@ def take_in(
             price_source=PriceSource(region=SETTINGS.region, now=NOW, pricing=client),
             listing=listing or DataListing(MemoryBuckets()),
             now=NOW,
+            features=FEATURES,
         )
 
 
@@ -210,3 +214,14 @@ def _files(
         found = carried[run.run_id]
         written.carry_logged(run.run_id, OWN_SECONDS, found.log(host_id), **found.end)
     return written.files
+
+
+def judge_execution(lab: MemoryLab, execution_id: str = EXECUTION, *, now: float = NOW) -> Verdict:
+    return judge_suite(
+        execution_id,
+        bucket=lab.bucket,
+        executions=lab.executions,
+        facts={"lab": "traindyno"},
+        features=FEATURES,
+        now=now,
+    )

@@ -6,6 +6,7 @@ from typing import Any
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite
+from traindyno.features import FEATURES
 
 # As traindyno run packs and names it.
 STAGED_SOURCE = f"s3://bucket/code/{'ab' * 32}/sourcedir.tar.gz"
@@ -20,7 +21,7 @@ def says(problem: str, path_and_words: str) -> bool:
 def problems(document: Any) -> list[str]:
     """What a suite is refused for; nothing if it is accepted."""
     try:
-        parse_suite(document)
+        parse_suite(document, FEATURES)
     except SuiteInvalid as error:
         return [str(problem) for problem in error.problems]
     return []

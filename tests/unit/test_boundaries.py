@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib.util import find_spec
 from pathlib import Path
 
 import botocore.session
 import pytest
 from botocore.model import ListShape, StructureShape
+
+from traindyno.import_closure import imported_files
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
 
@@ -84,7 +85,7 @@ ROOMS = {
     ),
     "traindyno/cli": (
         "output",
-        *("option_values", "option_rules", "lab_choice"),
+        *("option_values", "option_rules", "lab_choice", "client"),
         "inputs",
         "display",
         "commands",
@@ -109,12 +110,7 @@ FROZEN_MODULES = {path.stem for path in (REPO_ROOT / "experiments").glob("*/*.py
 }
 
 MAY_IMPORT = {
-    "traindyno/core": {
-        "traindyno.core",
-        "traindyno.figures",
-        "traindyno.slices.suite_parts",
-        "cattrs",
-    },
+    "traindyno/core": {"traindyno.core", "traindyno.figures", "cattrs"},
     # Columns in, a finding out: it knows neither suites nor results.
     "traindyno/figures": {"traindyno.figures"},
     "traindyno/callbacks": {
@@ -148,7 +144,6 @@ MAY_IMPORT = {
         "traindyno.core",
         "traindyno.figures",
         "traindyno.report",
-        "traindyno.slices.report_parts",
     },
     "traindyno/aws": {
         "traindyno.core",
@@ -162,7 +157,6 @@ MAY_IMPORT = {
     "traindyno/lab": {
         "traindyno.core",
         "traindyno.figures",
-        "traindyno.slices.report_parts",
         "traindyno.sagemaker",
         "traindyno.report",
         "traindyno.aws",
@@ -180,7 +174,7 @@ MAY_IMPORT = {
         "traindyno.lab",
         "traindyno.sagemaker",
         "traindyno.report",
-        "traindyno.slices.suite_parts",
+        "traindyno.features",
         "traindyno.bundle",
         "traindyno.travelling_files",
         "traindyno.from_estimator",  # by its public name, whose table finds the slice
@@ -223,13 +217,14 @@ MAY_IMPORT = {
         "traindyno.figures",
         "traindyno.aws.executions.Execution",
         "traindyno.store.owners",
+        "traindyno.report.feature",
         "traindyno.api",
         "traindyno.cli",
-        "traindyno.slices.report_parts",
         "rich",
     },
     "lambdas": {
         "traindyno.core",
+        "traindyno.features",
         "traindyno.sagemaker",
         "traindyno.report",
         "traindyno.aws",
@@ -439,21 +434,41 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 SLICES = sorted(path.parent.name for path in (REPO_ROOT / "traindyno/slices").glob("*/__init__.py"))
 
 
-def test_only_the_tables_import_slices() -> None:
-    """And no slice imports another: each could go alone."""
+# They import the list of features, and pass it down.
+PROGRAMS = {
+    "lambdas/judge_suite/handler.py",
+    "lambdas/plan_suite/handler.py",
+    "traindyno/api/lab_target.py",
+    "traindyno/api/notebook.py",
+    "traindyno/api/suite_loading.py",
+    "traindyno/cli/main.py",
+}
+
+
+def test_features_are_passed_down() -> None:
+    """Programs import their list, which alone imports slices; no slice imports another: each could
+    go alone.
+    """
     assert SLICES
-    slices, a_slice = (
-        Path("traindyno/slices"),
-        re.compile(rf"traindyno\.slices\.({'|'.join(SLICES)})\b"),
-    )
+    listed = "traindyno.features"
+    a_slice = re.compile(rf"traindyno\.slices\.({'|'.join(SLICES)})\b")
+    imports = [(f"{path}", module) for path, module in imports_of(sources_of(*PRODUCT))]
+    assert {path for path, module in imports if module.startswith(listed)} == PROGRAMS
     offences = [
         f"{path} imports {module}"
-        for path, module in imports_of(sources_of(*PRODUCT))
-        if path.parent != slices
-        and a_slice.match(module)
-        and not (path.is_relative_to(slices) and module.split(".")[2] == path.parent.name)
+        for path, module in imports
+        if a_slice.match(module)
+        and path != "traindyno/features.py"
+        and not path.startswith("/".join(module.split(".")[:3]))
     ]
     assert offences == []
+
+
+def test_no_feature_imports_the_command_line_before_a_program_asks() -> None:
+    """So that the functions get none of it: ``Feature.client`` is a name."""
+    rooms = {path.split("/")[1] for path in imported_files(["traindyno.features"], REPO_ROOT)}
+    assert {"slices", "report", "lab"} <= rooms
+    assert rooms & {"api", "cli"} == set()
 
 
 def test_serving_is_apart_in_infra() -> None:
@@ -625,9 +640,10 @@ def test_error_codes_of_aws_appear_in_its_adapters_only() -> None:
 
 def test_only_the_program_imports_the_command_line() -> None:
     """``python -m traindyno`` is above all rooms; the other modules at the top of the package are
-    below them.
+    below them, but the list of features.
     """
-    below = [path for path in (REPO_ROOT / "traindyno").glob("*.py") if path.stem != "__main__"]
+    above = {"__main__", "features"}
+    below = [path for path in (REPO_ROOT / "traindyno").glob("*.py") if path.stem not in above]
     allowed = {
         "traindyno.core.errors",
         "traindyno.core.jobs.journal_format",
@@ -663,7 +679,6 @@ def test_importing_the_core_brings_in_no_aws_torch_or_yaml() -> None:
     assert answer.stdout.strip() == "[]"
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="this environment lacks them")
 def test_unit_tests_import_neither_pytorch_nor_the_cdk() -> None:
     program = [sys.executable, "-c", WITHOUT_PACKAGES, *NOT_FOR_UNIT_TESTS]
     answer = subprocess.run(program, cwd=REPO_ROOT, capture_output=True, text=True, check=True)

@@ -1,7 +1,7 @@
 """The lab that a call uses: which one, and what it is once it is found in its account."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,7 +14,9 @@ from traindyno.aws.executions import Execution, Executions, ExecutionUnknown
 from traindyno.core.documents.problems import refusal, shown
 from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB
+from traindyno.features import FEATURES
 from traindyno.lab.environment import BucketEnvironment
+from traindyno.lab.feature import Feature
 from traindyno.lab.services import LabServices, open_services
 from traindyno.store.results_bucket import ResultsBucket
 
@@ -36,6 +38,7 @@ class LabTarget:
     deployment: Deployment
     executions: Executions
     services: LabServices
+    features: Sequence[Feature]
 
     @property
     def results(self) -> ResultsBucket:
@@ -160,6 +163,7 @@ class Lab:
             deployment=deployment,
             executions=Executions(clients.stepfunctions(), deployment.state_machine_arn),
             services=open_services(environment),
+            features=FEATURES,
         )
 
     @contextmanager

@@ -22,6 +22,7 @@ from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.features import FEATURES
 from traindyno.report.html import draw_sections, render_section
 
 SHOWN = ("cell_label", "trial", "outcome", "samples_per_second", "job_seconds", "message")
@@ -205,11 +206,11 @@ class ReportPage(Figure):
     @property
     def figures(self) -> tuple[str, ...]:
         """The names of the sections that ``figure`` shows."""
-        return tuple(draw_sections(self.data))
+        return tuple(draw_sections(self.data, FEATURES))
 
     def figure(self, name: str) -> Figure:
         """One section of the page. Raises FigureMissing."""
-        sections = draw_sections(self.data)
+        sections = draw_sections(self.data, FEATURES)
         if name not in sections:
             raise FigureMissing(
                 f"got {shown(name)} as a figure, expected one of {', '.join(sections)}"

@@ -227,7 +227,8 @@ def find_histories(
     """Reads the lab's table; writes nothing."""
     try:
         target = Lab(name=lab).find()
-        staged = parse_suite(stage(suite, target, allowed=allowed, say=say, sends=False))
+        document = stage(suite, target, allowed=allowed, say=say, sends=False)
+        staged = parse_suite(document, target.features)
         services = target.services
         past = read_past_runs(
             staged, index=services.work_index, executions=services.executions, runs=services.runs

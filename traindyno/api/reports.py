@@ -67,9 +67,14 @@ def read_report(target: LabTarget, ended: Execution) -> FoundReport:
             raise ExecutionFailed(ended, why)
         facts = {"lab": target.deployment.lab, "status": why[0].partition(": ")[2]}
         made = report_results(
-            name, bucket=target.results, facts=facts, now=ended.ended_at or time.time()
+            name,
+            bucket=target.results,
+            facts=facts,
+            features=target.features,
+            now=ended.ended_at or time.time(),
         )
-        return FoundReport(report=made, html=render(made).encode(), why_incomplete=tuple(why))
+        page = render(made, target.features).encode()
+        return FoundReport(report=made, html=page, why_incomplete=tuple(why))
     report = target.results.find_as(report_data_key(ended.execution_id), parse_report)
     if report is None:
         raise ReportMissing(

@@ -29,15 +29,15 @@ from traindyno.core.run.settings import setting_types
 from traindyno.core.run.workload import OF_CHAT, Dataset, Workload
 from traindyno.core.suite.checks.suite_check import NAME_CHARACTERS
 from traindyno.core.suite.choices import DatasetFormat, Task
-from traindyno.core.suite.suite import JOB_SECONDS, Confirm, Suite
+from traindyno.core.suite.feature import SuiteFeature
+from traindyno.core.suite.suite import JOB_SECONDS, Confirm
+from traindyno.core.suite.suite_file import accepted_fields, sections_of
 from traindyno.travelling_files import listed
 
 if TYPE_CHECKING:
     from training.data.survey import Columns, Survey  # pyarrow: not everybody who plans has it
 
-WORKLOAD_FIELDS, SUITE_FIELDS = (
-    {field.name: None for field in fields(kind)} for kind in (Workload, Suite)
-)
+WORKLOAD_FIELDS = {field.name: None for field in fields(Workload)}
 # Section → its fields that may stand at the top of a file.
 FIELDS_AT_THE_TOP = {"workload": WORKLOAD_FIELDS, "measurement": {"confirm": None}}
 INSTANCE_SECTIONS = ("training", "baseline", "matrix")
@@ -108,7 +108,13 @@ class CompletedSuite:
     """
 
     def __init__(
-        self, written: Mapping[str, Any], *, stem: str, folder: Path, is_local: bool
+        self,
+        written: Mapping[str, Any],
+        *,
+        stem: str,
+        folder: Path,
+        is_local: bool,
+        features: Iterable[SuiteFeature] = (),
     ) -> None:
         """Fill the defaults of a suite document.
 
@@ -130,8 +136,9 @@ class CompletedSuite:
                 name, f"got it here and in {section}, expected {name} in one of the two places"
             )
         settings = {name: f"training.{name}" for name in setting_types()}
-        for name in self.document.keys() - SUITE_FIELDS.keys():
-            problem = unknown_field("", name, [*WORKLOAD_FIELDS, *SUITE_FIELDS])
+        accepted = accepted_fields(sections_of(features))
+        for name in self.document.keys() - {*accepted}:
+            problem = unknown_field("", name, [*WORKLOAD_FIELDS, *accepted])
             if name in settings:
                 message = refusal(
                     f"unknown field {shown(name)}",

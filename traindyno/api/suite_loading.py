@@ -18,7 +18,7 @@ from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_tex
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Suite as CheckedSuite
-from traindyno.slices.suite_parts import LINKED_FILES
+from traindyno.features import FEATURES
 
 # Where `run` would put a local model; a plan asks only whether it is in S3.
 STAGED_MODEL = "s3://staged/model/"
@@ -84,7 +84,11 @@ class Suite:
         Raises SuiteInvalid with all problems.
         """
         completed = CompletedSuite(
-            _plain(sections), stem="suite", folder=Path(folder), is_local=local
+            _plain(sections),
+            stem="suite",
+            folder=Path(folder),
+            is_local=local,
+            features=FEATURES,
         )
         return _parsed(completed, Path(folder))
 
@@ -157,7 +161,9 @@ def check_startable(suite: Suite) -> None:
 
 def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
     document = _with_linked_files(text, folder)
-    completed = CompletedSuite(document, stem=text.source.stem, folder=folder, is_local=local)
+    completed = CompletedSuite(
+        document, stem=text.source.stem, folder=folder, is_local=local, features=FEATURES
+    )
     tops = {path: re.split(r"[.\[]", path)[0] for path in text.line_of}
     sections = {name: section for section, names in FIELDS_AT_THE_TOP.items() for name in names}
     moved = {
@@ -175,7 +181,7 @@ def _checked(text: SuiteText, folder: Path, *, local: bool) -> Suite:
 def _parsed(completed: CompletedSuite, folder: Path) -> Suite:
     """Raises SuiteInvalid with what the data leaves open and all other problems of form."""
     try:
-        suite = parse_suite(completed.document)
+        suite = parse_suite(completed.document, FEATURES)
     except SuiteInvalid as error:
         others = [problem for problem in error.problems if problem.path not in completed.open_paths]
         raise SuiteInvalid([*completed.problems, *others]) from error
@@ -207,9 +213,11 @@ def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_linked_files(text: SuiteText, folder: Path) -> dict[str, Any]:
     document = dict(text.document)
-    for section, shape in LINKED_FILES.items():
+    for feature in FEATURES:
+        section = feature.name
+        shape = feature.file_shape
         named = document.get(section)
-        if not isinstance(named, str):
+        if shape is None or not isinstance(named, str):
             continue
         path = folder / named
         if not path.is_file():

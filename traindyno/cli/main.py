@@ -4,7 +4,7 @@ import shlex
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, NoReturn
 
@@ -15,18 +15,27 @@ from typer.core import TyperGroup
 from traindyno import __version__
 from traindyno.api.checkout import has_local_cloud, require_checkout
 from traindyno.api.lab_target import StillRunning
+from traindyno.api.model_check import ConfigurationUnreachable
 from traindyno.api.suite_text import InputFileInvalid, SuiteUnreadable
 from traindyno.api.trial_rows import TrialsInvalid
 from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
+from traindyno.cli.client import Command, clients_of
+from traindyno.cli.commands import execution_commands, run_commands, serving_commands
+from traindyno.cli.commands.compare_command import compare
+from traindyno.cli.commands.doctor_command import doctor
+from traindyno.cli.commands.judge_command import judge
+from traindyno.cli.commands.plan_command import plan
 from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
 from traindyno.cli.option_values import in_our_words
 from traindyno.cli.output import STANDARD_OUTPUT, tell
 from traindyno.core.documents.problems import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
 from traindyno.core.run.data_formats import DatasetFilesInvalid
-from traindyno.slices.client_parts import COMMANDS, REFUSALS
+from traindyno.core.serving.deployment import ModelNotServable
+from traindyno.features import FEATURES
 
+CLIENTS = clients_of(FEATURES)
 REFUSED_INPUT: tuple[type[Exception], ...] = (
     *(
         SuiteUnreadable,
@@ -37,8 +46,25 @@ REFUSED_INPUT: tuple[type[Exception], ...] = (
         DatasetFilesInvalid,
         StillRunning,
     ),
-    *REFUSALS,
+    ModelNotServable,
+    ConfigurationUnreachable,
+    *(error for client in CLIENTS for error in client.refusals),
 )
+# In the order of the help; those of features come before the one that they name.
+COMMANDS: Mapping[str, Command] = {
+    "plan": (plan, "suites/quickstart.yaml --local"),
+    "run": (run_commands.run, "suites/quickstart.yaml --local --name first"),
+    "watch": (run_commands.watch, "first --local"),
+    "stop": (execution_commands.stop, "first --local"),
+    "list": (execution_commands.list_executions, "--local --limit 5"),
+    "report": (run_commands.report, "first --local --output reports"),
+    "compare": (compare, "before after --tolerance 3% --local"),
+    "judge": (judge, "trials.csv --value seconds --cell config --host node"),
+    "deploy": (serving_commands.deploy, "first --instance ml.g5.xlarge --hours 8"),
+    "endpoints": (serving_commands.endpoints, "--format json"),
+    "undeploy": (serving_commands.undeploy, "traindyno--reviews-c0123abcd-4f2a9c"),
+    "doctor": (doctor, "--aws --region us-east-1"),
+}
 MOST_OF_FAULT = 200
 NO_ACCOUNT = (
     "Expected an AWS account: name it with --region and --profile, or with aws configure. For the "
@@ -86,8 +112,18 @@ commands = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-for name, (command, example) in COMMANDS.items():
-    commands.command(name, epilog=f"Example: traindyno {name} {example}")(command)
+
+
+def _add(own: Mapping[str, Command]) -> None:
+    for name, (command, example) in own.items():
+        commands.command(name, epilog=f"Example: traindyno {name} {example}")(command)
+
+
+for name, command in COMMANDS.items():
+    for client in CLIENTS:
+        if client.before == name:
+            _add(client.commands)
+    _add({name: command})
 if has_local_cloud():
     from traindyno.cli.commands import local_commands  # imports localcloud, which the wheel lacks
 

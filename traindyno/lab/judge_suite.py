@@ -1,6 +1,6 @@
 """Judge a suite from the results in S3, and write the verdict and the report beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from traindyno.core.documents.stored import to_document
@@ -8,8 +8,8 @@ from traindyno.core.s3_keys import report_data_key, report_html_key, verdict_key
 from traindyno.core.verdict.report_data import Report, report_document, shown_results
 from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.lab.feature import Feature
 from traindyno.report.html import render
-from traindyno.slices.report_parts import KEPT, PROJECTED, REPORT_PARTS
 from traindyno.store.executions import ExecutionRows, Judgement
 from traindyno.store.results import load_planned_runs, load_preparations, read_record
 from traindyno.store.results_bucket import ResultsBucket
@@ -21,14 +21,16 @@ def judge_suite(
     bucket: ResultsBucket,
     executions: ExecutionRows,
     facts: Mapping[str, str],
+    features: Sequence[Feature],
     now: float,
 ) -> Verdict:
-    report = report_results(execution_id, bucket=bucket, facts=facts, now=now)
+    report = report_results(execution_id, bucket=bucket, facts=facts, features=features, now=now)
     bucket.write_json(verdict_key(execution_id), verdict_document(report.verdict))
     bucket.write_json(report_data_key(execution_id), report_document(report))
-    bucket.write(report_html_key(execution_id), render(report).encode(), "text/html; charset=utf-8")
-    for keep in KEPT:
-        keep(bucket, execution_id)
+    page = render(report, features).encode()
+    bucket.write(report_html_key(execution_id), page, "text/html; charset=utf-8")
+    for feature in features:
+        feature.keep(bucket, execution_id)
     executions.judge(execution_id, judgement_of(report))
     return report.verdict
 
@@ -47,7 +49,12 @@ def judgement_of(report: Report) -> Judgement:
 
 
 def report_results(
-    execution_id: str, *, bucket: ResultsBucket, facts: Mapping[str, str], now: float
+    execution_id: str,
+    *,
+    bucket: ResultsBucket,
+    facts: Mapping[str, str],
+    features: Sequence[Feature],
+    now: float,
 ) -> Report:
     """The report of the results that are in the bucket. It changes nothing."""
     record = read_record(bucket, execution_id)
@@ -68,11 +75,10 @@ def report_results(
         facts=dict(facts),
         preparations=tuple(load_preparations(bucket, execution_id)),
         parts={
-            **{name: to_document(find(record)) for name, find in REPORT_PARTS.items()},
-            **{
-                name: to_document(tuple(read(bucket, execution_id)))
-                for name, read in PROJECTED.items()
-            },
+            feature.name: to_document(
+                (*feature.judge(record), *feature.read_projected(bucket, execution_id))
+            )
+            for feature in features
         },
     )
 

@@ -28,6 +28,7 @@ from traindyno.core.s3_keys import (
 )
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
+from traindyno.core.suite.feature import SuiteFeature
 from traindyno.core.suite.preparation import (
     LOCAL_INSTANCE,
     Origin,
@@ -92,6 +93,7 @@ def plan_execution(
     settings: JobSettings,
     price_source: PriceSource,
     listing: DataListing,
+    features: Sequence[SuiteFeature],
     now: float,
 ) -> Plan:
     """Plan an execution, and store its suite and plan.
@@ -110,7 +112,7 @@ def plan_execution(
         SuiteRefused: The suite can't run in this lab or within its limits.
     """
     given, earlier_id = split_input(document)
-    suite = parse_suite(given)
+    suite = parse_suite(given, features)
     continued = None
     if earlier_id is not None:
         continued = read_continued(suite, earlier_id, execution_id=execution_id, services=services)

@@ -2,23 +2,43 @@
 escaped.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 
 from traindyno.core.verdict.report_data import Report
+from traindyno.report.cells_section import draw_batches, draw_cells
+from traindyno.report.feature import ReportFeature
+from traindyno.report.learning_section import draw_learning_section
 from traindyno.report.markup import Markup, element, join
-from traindyno.report.verdict_section import draw_verdict
-from traindyno.slices.report_parts import SECTIONS
+from traindyno.report.provenance_section import draw_provenance, draw_raw_data, draw_receipt
+from traindyno.report.runs_section import draw_runs
+from traindyno.report.time_section import draw_time
+from traindyno.report.verdict_section import draw_confounds, draw_verdict
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+# The name in the list of sections, and what draws it; None where it has nothing to show.
+Section = tuple[str, Callable[[Report], Markup | None]]
+SECTIONS: Mapping[str, Section] = {
+    "cells": ("Cells", lambda report: draw_cells(report.verdict)),
+    "batches": ("Batches", draw_batches),
+    "loss": ("Loss and quality", draw_learning_section),
+    "time": ("Time", draw_time),
+    "confounds": ("Confounds", draw_confounds),
+    "runs": ("Runs", draw_runs),
+    "receipt": ("Receipt", draw_receipt),
+    "provenance": ("Provenance", draw_provenance),
+    "data": ("Data", draw_raw_data),
+}
 
 
-def render(report: Report) -> str:
-    present = draw_sections(report)
+def render(report: Report, features: Iterable[ReportFeature]) -> str:
+    sections = _sections(features)
+    present = _draw(report, sections)
     body = element(
         "body",
-        _header(report, list(present)),
+        _header(report, {name: sections[name][0] for name in present}),
         element("main", draw_verdict(report.verdict), *present.values()),
         element("footer", element("p", f"Traindyno report of {report.execution_id}")),
         class_="simulated" if report.is_simulated else None,
@@ -32,13 +52,25 @@ def render_section(report: Report, section: Markup) -> str:
     return _page(report, element("body", _badge(report), element("main", section), class_=class_))
 
 
-def draw_sections(report: Report) -> dict[str, Markup]:
+def draw_sections(report: Report, features: Iterable[ReportFeature]) -> dict[str, Markup]:
     """The sections below the verdict that have something to show."""
-    return {
-        name: section
-        for name, (_, draw) in SECTIONS.items()
-        if (section := draw(report)) is not None
-    }
+    return _draw(report, _sections(features))
+
+
+def _sections(features: Iterable[ReportFeature]) -> Mapping[str, Section]:
+    """In order: those of features before the report's own that they name."""
+    sections: dict[str, Section] = {}
+    for name, section in SECTIONS.items():
+        sections |= {
+            added.name: (added.title, added.draw) for added in features if added.before == name
+        }
+        sections[name] = section
+    return sections
+
+
+def _draw(report: Report, sections: Mapping[str, Section]) -> dict[str, Markup]:
+    drawn = {name: draw(report) for name, (_, draw) in sections.items()}
+    return {name: section for name, section in drawn.items() if section is not None}
 
 
 def _page(report: Report, body: Markup) -> str:
@@ -54,9 +86,9 @@ def _page(report: Report, body: Markup) -> str:
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
-def _header(report: Report, names: list[str]) -> Markup:
+def _header(report: Report, titles: Mapping[str, str]) -> Markup:
     written = datetime.fromtimestamp(report.created_at, UTC).strftime("%-d %B %Y, %H:%M UTC")
-    links = (element("a", SECTIONS[name][0], href=f"#{name}") for name in names)
+    links = (element("a", title, href=f"#{name}") for name, title in titles.items())
     return element(
         "header",
         element("p", "Traindyno", class_="brand"),

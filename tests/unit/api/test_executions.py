@@ -41,6 +41,7 @@ from traindyno.aws.account import account_of
 from traindyno.aws.executions import ExecutionUnknown
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.verdict.report_data import Report
+from traindyno.features import FEATURES
 from traindyno.report.html import render
 
 DOCUMENT = unprepared_document(
@@ -127,7 +128,7 @@ def test_text_of_a_script_is_no_markup_of_a_notebook() -> None:
 
 
 def test_a_figure_is_a_section_of_the_report(tmp_path: Path) -> None:
-    report = ReportPage(sample_report(), render(sample_report()))
+    report = ReportPage(sample_report(), render(sample_report(), FEATURES))
     assert "cells" in report.figures
     cells = report.figure("cells").html
     assert 'id="cells"' in cells

@@ -16,6 +16,7 @@ from traindyno.api.suite_loading import Suite, SuiteFileInvalid, check_startable
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.features import FEATURES
 
 DAMAGED = {**small_document(), "goal": "quickest", "limits": {"max_usd": "much"}, "mattrix": {}}
 
@@ -237,7 +238,7 @@ def test_an_argument_that_argparse_reads_otherwise_is_refused(
 def test_the_claims_file_stands_in_the_document_that_travels(tmp_path: Path) -> None:
     loaded = load_suite(write(tmp_path, CLAIMS))
     assert loaded.document["claims"] == CLAIMS
-    assert parse_suite(loaded.document) == loaded.suite
+    assert parse_suite(loaded.document, FEATURES) == loaded.suite
 
 
 def test_problems_of_a_claims_file_are_told_with_those_of_the_suite(tmp_path: Path) -> None:

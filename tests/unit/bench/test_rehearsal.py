@@ -154,7 +154,7 @@ def judged(pack: str) -> tuple[ClaimJudgement, ...]:
     runs = trial_runs("execution-1", suite.cells, range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
     return judge_claims(
-        parse_claims(suite.claims or {}), group_runs(suite, suite.cells, results), results
+        parse_claims(suite.features["claims"]), group_runs(suite, suite.cells, results), results
     )
 
 

@@ -30,6 +30,7 @@ from traindyno.core.measurement.run_result import PaidPrice, run_result_document
 from traindyno.core.s3_keys import checkpoints_prefix, result_key
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.features import FEATURES
 
 
 def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
@@ -169,7 +170,11 @@ def target_of(lab: MemoryLab) -> LabTarget:
         serving=SETTINGS,
     )
     return LabTarget(
-        is_local=True, deployment=deployment, executions=MemoryExecutions(), services=lab
+        is_local=True,
+        deployment=deployment,
+        executions=MemoryExecutions(),
+        services=lab,
+        features=FEATURES,
     )
 
 

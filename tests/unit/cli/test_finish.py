@@ -30,6 +30,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
 from traindyno.core.verdict.report_data import Report, report_document
+from traindyno.features import FEATURES
 from traindyno.store.results_bucket import ResultsBucket
 
 ENDED = Execution(
@@ -56,7 +57,13 @@ def target_with(report: Report, executions: Any = None) -> LabTarget:
     """A lab in which each execution has this report."""
     bucket = ResultsBucket(cast("Any", OneObject(report_document(report))), "results")
     nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
-    return LabTarget(is_local=True, deployment=nothing, executions=executions, services=services)
+    return LabTarget(
+        is_local=True,
+        deployment=nothing,
+        executions=executions,
+        services=services,
+        features=FEATURES,
+    )
 
 
 def finished(results: list[RunResult], folder: Path) -> None:

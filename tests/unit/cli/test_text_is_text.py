@@ -34,6 +34,7 @@ from traindyno.core.documents.problems import visible
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.suite import Suite
+from traindyno.features import FEATURES
 from traindyno.report.html import render
 from traindyno.store.executions import Judgement
 
@@ -251,7 +252,7 @@ def test_json_is_exact_and_printable() -> None:
 
 
 def test_a_report_of_hostile_text_holds_nothing_that_a_browser_obeys() -> None:
-    page = render(report_of(hostile_results(), hostile_suite()))
+    page = render(report_of(hostile_results(), hostile_suite()), FEATURES)
     page.encode("utf-8")
     assert all(literal in page for literal in LITERALS)
     assert OBEYED.search(page) is None

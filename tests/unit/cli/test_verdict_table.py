@@ -14,12 +14,13 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, InTerminal
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.features import FEATURES
 from traindyno.figures.estimates import Estimate, Interval
 
 
 def printed(report: Report, width: int = 220) -> str:
     sink = StringIO()
-    print_verdict(Terminal(file=sink, width=width), report)
+    print_verdict(Terminal(file=sink, width=width), report, FEATURES)
     return sink.getvalue()
 
 

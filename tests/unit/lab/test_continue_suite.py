@@ -17,6 +17,7 @@ from tests.unit.planned_lab import (
     Carried,
     empty_lab,
     items_of_round,
+    judge_execution,
     measure,
     runs_of_item,
     take_in,
@@ -31,7 +32,6 @@ from traindyno.core.s3_keys import result_key
 from traindyno.core.suite.choices import Compiler
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.lab.continue_suite import CONTINUES
-from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.submit_run import submit_run
 from traindyno.store.results import load_planned_runs, load_results
 from traindyno.store.spending import SpendingRow
@@ -76,9 +76,7 @@ def work_on(lab: MemoryLab, execution_id: str, most_jobs: int = 99) -> int:
 
 
 def judged(lab: MemoryLab, execution_id: str) -> Verdict:
-    return judge_suite(
-        execution_id, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
-    )
+    return judge_execution(lab, execution_id)
 
 
 def go_on(

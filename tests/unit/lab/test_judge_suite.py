@@ -15,6 +15,7 @@ from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, no_sleep
 from tests.unit.planned_lab import (
     FixedQuotas,
     items_of_round,
+    judge_execution,
     measure,
     planned,
     runs_of_item,
@@ -35,7 +36,7 @@ from traindyno.core.s3_keys import (
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.figures.hosts import HostClass
 from traindyno.lab.check_quotas import check_quotas
-from traindyno.lab.judge_suite import judge_suite, verdict_event
+from traindyno.lab.judge_suite import verdict_event
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.record_run import record_runs, refused_outcome
 from traindyno.lab.submit_run import submit_run
@@ -49,9 +50,7 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     lab = planned(4)
     for item in items_of_round(lab):
         measure(lab, item)
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW
-    )
+    verdict = judge_execution(lab)
     assert {verdict_key(EXECUTION), report_html_key(EXECUTION)} <= set(lab.objects.contents)
     row = known(lab.executions.find(EXECUTION))
     assert row.judgement is not None
@@ -81,9 +80,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
     for number, item in enumerate(items):
         with nullcontext() if number else pytest.raises(PermissionError):
             measure(lab, item)
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
-    )
+    verdict = judge_execution(lab)
     assert (verdict.missing.planned, verdict.missing.run_ids) == (len(runs), (run_id,))
     row = known(lab.executions.find(EXECUTION))
     assert row.judgement is not None
@@ -94,9 +91,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
     )
     monkeypatch.setattr(lab.objects, "write", write)
     record_runs(parse_owner(items[0]), final=None, services=lab.services)
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
-    )
+    verdict = judge_execution(lab)
     assert verdict.missing.run_ids == ()
     assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()
 
@@ -119,9 +114,7 @@ def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names(
     # 0.02^2 with 3 degrees, and ln(1.1)^2 / 2 = 0.00454 with 1 of each cell
     assert prior.deviation == pytest.approx(sqrt((3 * 0.0004 + 2 * 0.00454) / 5), rel=1e-2)
     lab.bucket.write_json(plan_key(EXECUTION), lab.bucket.read_json(plan_key(later)))
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
-    )
+    verdict = judge_execution(lab)
     assert verdict.best is not None
     assert verdict.best.hosts.spread == prior
     snapshot(prior.source)
@@ -133,9 +126,7 @@ def test_the_suites_further_prices_reach_the_report() -> None:
     )
     for item in items_of_round(lab):
         measure(lab, item)
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
-    )
+    verdict = judge_execution(lab)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
     demand, spot = report.part(PART, PricedOption)
     assert [demand.name.split(",")[0], spot.name.split(",")[0]] == ["on demand", "spot"]
@@ -149,7 +140,7 @@ def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
     lab = planned(4, claims=CLAIMS)
     for item in items_of_round(lab):
         measure(lab, item)
-    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    judge_execution(lab)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
     (judged,) = report.part(CLAIMS_PART, ClaimJudgement)
     # every step took half a second in both cells: no gain of 20 %
@@ -185,9 +176,7 @@ def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measure
             )
             end = json.loads(lab.answers.given[-1][2])
             record_runs(owner, final=refused_outcome(end), services=lab.services)
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=late
-    )
+    verdict = judge_execution(lab, now=late)
     assert Counter(each.outcome for each in load_results(lab.bucket, EXECUTION)) == {
         Outcome.COMPLETED: 2,
         Outcome.COST_STOPPED: 2,

@@ -5,8 +5,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.unit.lab_in_memory import EXECUTION, NOW
-from tests.unit.planned_lab import Carried, items_of_round, measure, planned, runs_of_item
+from tests.unit.lab_in_memory import EXECUTION
+from tests.unit.planned_lab import (
+    Carried,
+    items_of_round,
+    judge_execution,
+    measure,
+    planned,
+    runs_of_item,
+)
 from tests.unit.run_samples import known
 from traindyno.core.jobs.job import Job, parse_owner
 from traindyno.core.jobs.journal_format import OUTPACED
@@ -16,7 +23,6 @@ from traindyno.core.suite.runs import round_of
 from traindyno.core.verdict.verdict import Finding
 from traindyno.figures.in_job.outpaced import Pace, early_end, pace_of
 from traindyno.figures.in_job.run_scatter import run_scatter
-from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import plan_next_round
 
 
@@ -107,9 +113,7 @@ def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again()
         assert isinstance(job, Job)
         measure(lab, item, host_id=job.job_id, carried=carry_race(job, step_seconds))
         jobs.append(job)
-    verdict = judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW
-    )
+    verdict = judge_execution(lab)
     ran = [[run.cell.settings.batch_size for run in job.runs] for job in jobs]
     assert sorted(ran[0]) == [1, 2, 4, 8]
     assert [sorted(set(batches)) for batches in ran[1:]] == [[4, 8]] * len(ran[1:])

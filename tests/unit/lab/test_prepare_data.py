@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, SETTINGS, UNHURRIED, MemoryLab, no_sleep
-from tests.unit.planned_lab import MemoryBuckets, items_of_round, runs_of_item
+from tests.unit.planned_lab import MemoryBuckets, items_of_round, judge_execution, runs_of_item
 from tests.unit.stubbed import stubbed
 from tests.unit.suites import small_document, small_suite
 from traindyno.aws.data_listing import DataListing
@@ -35,7 +35,6 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import stored_suite
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.lab.finish_run import finish_run
-from traindyno.lab.judge_suite import judge_suite
 from traindyno.lab.plan_round import TokensMissing, plan_next_round
 from traindyno.lab.plan_suite import plan_tokens
 from traindyno.lab.reconcile_runs import stop_overruns
@@ -243,9 +242,7 @@ def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     job = submit(lab, run)
     leave_tokens(lab, job)
     end(lab, job)
-    judge_suite(
-        EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={"lab": "traindyno"}, now=NOW
-    )
+    judge_execution(lab)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
     assert [each.preparation for each in report.preparations] == [run]
     assert report.results == ()

@@ -37,6 +37,7 @@ from traindyno.core.suite.suite import Measurement, Suite
 from traindyno.core.verdict.report_data import Report, parse_report, report_document, shown_results
 from traindyno.core.verdict.verdict import judge
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.features import FEATURES
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
 from traindyno.report.html import render
 from traindyno.report.markup import Markup, element
@@ -85,7 +86,7 @@ def report() -> Report:
 
 @pytest.fixture(scope="module")
 def page(report: Report) -> str:
-    return render(report)
+    return render(report, FEATURES)
 
 
 class _Structure(HTMLParser):
@@ -265,25 +266,27 @@ def test_a_report_of_300_runs_stays_below_2_mb_and_one_of_1000_below_5_mb(
     runs = [make_run(cell, trial) for cell in cells for trial in range(1, trials + 1)]
     results = [replace(source.choice(samples), run=run) for run in runs]
     assert len(results) == cell_count * trials
-    page = render(report_of(results, suite))
+    page = render(report_of(results, suite), FEATURES)
     assert len(page.encode()) < most_bytes
 
 
 def test_simulated_results_are_labelled_wherever_they_are_shown(report: Report) -> None:
-    page = render(report_of([replace(result, is_simulated=True) for result in report.results]))
+    page = render(
+        report_of([replace(result, is_simulated=True) for result in report.results]), FEATURES
+    )
     assert "Simulated results" in page
     assert page.count(">simulated<") == len(report.results)
     assert 'id="loss"' not in page  # its losses are invented
-    assert "Simulated results" not in render(report)
+    assert "Simulated results" not in render(report, FEATURES)
 
 
 def test_a_suite_in_which_nothing_worked_still_has_a_report() -> None:
     suite = sample_suite()
     cells = suite.cells
-    page = render(report_of([failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)], suite))
+    page = render(report_of([failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)], suite), FEATURES)
     structure_of(page)
     assert "No cell was measured" in page
-    structure_of(render(report_of([], suite)))
+    structure_of(render(report_of([], suite), FEATURES))
 
 
 def test_a_crashed_run_shows_no_rate() -> None:
@@ -337,7 +340,7 @@ def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:
         run=make_run(suite.cells[0]),
         suite=suite,
     )
-    page = render(report_of([result], suite))
+    page = render(report_of([result], suite), FEATURES)
     structure_of(page)
     assert "completed at the target" in page
     assert "too few steps" not in page
@@ -428,7 +431,7 @@ def test_the_cells_show_iterations_price_and_billed_time() -> None:
 
 
 def cells_markup(report: Report) -> str:
-    return render(report).split('<section id="cells">')[1].split("</section>")[0]
+    return render(report, FEATURES).split('<section id="cells">')[1].split("</section>")[0]
 
 
 def cells_section(report: Report) -> str:
@@ -446,7 +449,7 @@ def test_a_long_run_that_confirms_a_leader_has_its_name(report: Report) -> None:
     results = [
         replace(each, run=replace(each.run, confirming_steps=900)) for each in report.results
     ]
-    page = render(replace(report, results=tuple(results)))
+    page = render(replace(report, results=tuple(results)), FEATURES)
     assert not re.search(r"trial \d", str(draw_runs(replace(report, results=tuple(results)))))
     assert "long run" in page
 
@@ -456,7 +459,7 @@ def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
     ddp, *_ = suite.cells
     result = completed_result(ddp, 1, suite=suite)
     unsteady = remeasured(result, is_reached=False, reason="step times drift: by +3.0%")
-    page = render(report_of([unsteady, completed_result(ddp, 2, suite=suite)], suite))
+    page = render(report_of([unsteady, completed_result(ddp, 2, suite=suite)], suite), FEATURES)
     assert "Trials that were not steady" in page
     assert "1 of 2 trials. step times drift: by +3.0%." in page
 
@@ -472,7 +475,7 @@ def batches_of(report: Report, *results: RunResult) -> tuple[str, list[str]]:
     """The section of the report with these results, as it is after it was stored, and the text of
     its rows.
     """
-    page = render(parse_report(report_document(replace(report, results=results))))
+    page = render(parse_report(report_document(replace(report, results=results))), FEATURES)
     section = page.partition('id="batches"')[2].partition("</section>")[0]
     return section, [
         re.sub(r"<[^>]*>", "|", row) for row in section.partition("<table")[2].split("<tr>")[2:]
@@ -491,7 +494,7 @@ def test_probed_batches_have_rows(report: Report) -> None:
     for row, texts in zip(rows, expected, strict=True):
         assert all(text in row for text in texts), row
     assert "<p>" not in section
-    assert 'id="batches"' not in render(report)
+    assert 'id="batches"' not in render(report, FEATURES)
 
 
 @pytest.mark.parametrize(

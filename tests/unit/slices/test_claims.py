@@ -244,7 +244,7 @@ def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: s
     """
     suite = load_suite(SUITES / pack / "original.yaml").suite
     cells = suite.cells
-    claims = parse_claims(suite.claims or {})
+    claims = parse_claims(suite.features["claims"])
     assert [claim.claim_id for claim in claims.claims if not claim.sentence] == []
     # a run without results, so that its cell is known and nothing is measured
     findings = {

@@ -18,6 +18,7 @@ from traindyno.api.suite_loading import load_suite
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.cell_notes import loader_notes
 from traindyno.core.verdict.comparison import ExecutionRecord
+from traindyno.features import FEATURES
 from traindyno.report.html import render
 from traindyno.slices.claims import lab as claims
 
@@ -33,7 +34,7 @@ def page_of(pack: str, name: str = "original") -> str:
     report = report_of(results_of(suite), suite)
     record = SimpleNamespace(suite=suite, cells=report.cells, results=report.results)
     judged = claims.claims_of(cast("ExecutionRecord", record))
-    return render(replace(report, parts={claims.PART: to_document(judged)}))
+    return render(replace(report, parts={claims.PART: to_document(judged)}), FEATURES)
 
 
 def captions(pack: str, name: str = "original") -> set[str]:

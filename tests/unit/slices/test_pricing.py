@@ -29,6 +29,7 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.report_data import parse_report, report_document
 from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.features import FEATURES
 from traindyno.figures.hosts import HostClass, HostPriors, HostSpread
 from traindyno.report.html import render
 from traindyno.slices.pricing.client import reprice
@@ -331,7 +332,7 @@ def test_the_report_says_where_the_verdict_changes() -> None:
         report_of(results, suite),
         parts={PART: to_document(price_options(record_of(suite, results)))},
     )
-    page = render(report)
+    page = render(report, FEATURES)
     assert "Another cell is recommended if you pay: spot, us-west-2." in page
     assert (
         "60% off, 0 interruptions per instance-hour (no run shows it; prior: given in the suite)"

@@ -24,6 +24,7 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Compiler, GoalKind, Strategy, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
+from traindyno.features import FEATURES
 from traindyno.report.charts.line_chart import Point
 from traindyno.report.html import render
 from traindyno.slices.scaling.lab import LEAST_GAIN, measure_scaling, saturation
@@ -255,7 +256,7 @@ def results_of(suite: Suite) -> list[RunResult]:
 
 
 def page_of(suite: Suite, results: Sequence[RunResult] | None = None) -> str:
-    page = render(report_of(results or results_of(suite), suite))
+    page = render(report_of(results or results_of(suite), suite), FEATURES)
     structure_of(page)
     return page
 
@@ -337,7 +338,9 @@ def test_a_series_of_one_measured_size_is_left_out() -> None:
     lost = [each for each in results if each.run.cell.settings.strategy is Strategy.FSDP][
         -1
     ].run.cell.cell_id
-    page = render(report_of([each for each in results if each.run.cell.cell_id != lost], suite))
+    page = render(
+        report_of([each for each in results if each.run.cell.cell_id != lost], suite), FEATURES
+    )
     assert {row["series"] for row in rows_of(page, "samples_per_second-instances.csv")} == {
         "ml.p4d.24xlarge"
     }

@@ -150,7 +150,7 @@ def stop(
     ):  # it measured nothing, or Step Functions is still ending it
         report = read_report(target, target.describe(execution))
         target.services.executions.judge(execution, judgement_of(report.report))
-        show_report(report, OutputFormat.TABLE, folder)
+        show_report(report, target.features, OutputFormat.TABLE, folder)
 
 
 def await_jobs(

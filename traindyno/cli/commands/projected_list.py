@@ -27,7 +27,6 @@ from traindyno.core.costs.quantity_text import number_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.planning.plan import read_stored_plan
 from traindyno.core.s3_keys import plan_key
-from traindyno.slices.report_parts import PROJECTED
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
 
@@ -45,7 +44,8 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
     ):
         row = target.services.executions.find(name)
         is_simulated = bool(row and row.judgement and row.judgement.is_simulated)
-        for of, read in {**PROJECTED, "suite": _planned}.items():
+        readers = {feature.name: feature.read_projected for feature in target.features}
+        for of, read in {**readers, "suite": _planned}.items():
             compared = tuple(read(target.results, name))
             if compared:
                 by_kind.setdefault(of, []).extend(compared)

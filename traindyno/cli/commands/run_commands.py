@@ -1,7 +1,7 @@
 """`traindyno run`, `watch` and `report`: start a suite, follow it to its end, show its verdict."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,7 @@ from traindyno.api.progress import Display, follow
 from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, write_report
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
+from traindyno.cli.client import clients_of
 from traindyno.cli.display.progress import display_on
 from traindyno.cli.display.receipt_table import print_receipt
 from traindyno.cli.display.verdict_table import print_verdict
@@ -40,17 +41,13 @@ from traindyno.core.serving.servable import why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_runs import is_measured
 from traindyno.core.verdict.report_data import report_document
+from traindyno.lab.feature import Feature
 from traindyno.travelling_files import allowed_paths
 
 FAILED = 1
 REFUSED = 2
 NOTHING_MEASURED = 3
 INTERRUPTED = 130
-# How slices follow executions that are more than a suite's; each says whether this one is of its
-# kind.
-FOLLOWERS: list[Callable[[LabTarget, str, Path], bool]] = []
-# What slices leave in the folder of `report --output` beside the page.
-LEAVERS: list[Callable[[LabTarget, str, Path], None]] = []
 
 
 @with_options_of(
@@ -119,7 +116,8 @@ def watch(
     training, its model card.
     """
     target = choice.find_target()
-    if not any(follow(target, execution, folder) for follow in FOLLOWERS):
+    clients = clients_of(target.features)
+    if not any(client.follow(target, execution, folder) for client in clients):
         finish(target, follow_to_end(target, execution), output, folder)
 
 
@@ -163,8 +161,8 @@ def report(
         return
     ended = target.describe(execution)
     if folder != DEFAULT_FOLDER:
-        for leave in LEAVERS:
-            leave(target, execution, folder)
+        for client in clients_of(target.features):
+            client.leave(target, execution, folder)
     finish(target, ended, output, folder)
 
 
@@ -207,7 +205,7 @@ def finish(target: LabTarget, ended: Execution, output: OutputFormat, folder: Pa
         for line in failed.lines:
             tell(line)
         raise typer.Exit(REFUSED if failed.is_refusal else FAILED) from None
-    show_report(stored, output, folder)
+    show_report(stored, target.features, output, folder)
     is_limited = any(result.outcome is Outcome.COST_STOPPED for result in stored.report.results)
     if stored.why_incomplete or is_limited:
         tell(rest_text(target, ended.execution_id))
@@ -240,7 +238,9 @@ def keep_repeats(stored: FoundReport) -> None:
     keep(Home.from_environment(), stored.report.execution_id, rates.values())
 
 
-def show_report(stored: FoundReport, output: OutputFormat, folder: Path) -> None:
+def show_report(
+    stored: FoundReport, features: Sequence[Feature], output: OutputFormat, folder: Path
+) -> None:
     """Print the verdict and write the page.
 
     An execution that was stopped or failed has what it measured until then.
@@ -250,5 +250,5 @@ def show_report(stored: FoundReport, output: OutputFormat, folder: Path) -> None
     if output is OutputFormat.JSON:
         print_json(report_document(stored.report))
     else:
-        print_verdict(STANDARD_OUTPUT, stored.report)
+        print_verdict(STANDARD_OUTPUT, stored.report, features)
     tell(f"report: {write_report(folder, stored.report.execution_id, stored.html)}")

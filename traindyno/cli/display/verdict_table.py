@@ -1,6 +1,6 @@
 """The verdict as a table in a terminal."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -27,7 +27,7 @@ from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.figures.estimates import Estimate
 from traindyno.figures.selection import Relation
-from traindyno.slices.report_parts import VERDICT_LINES
+from traindyno.report.feature import ReportFeature
 
 MOST_CELLS = 12
 MOST_LINES = 6
@@ -36,20 +36,20 @@ BAR_WIDTH = 24
 WIDEST_MEANS = 2.5
 
 
-def print_verdict(console: Terminal, report: Report) -> None:
+def print_verdict(console: Terminal, report: Report, features: Iterable[ReportFeature]) -> None:
     """Three sentences, the table, and the lines that a decision needs; the report has
     everything.
     """
     headline, *sentences = describe_verdict(report.verdict).lead
     parts: list[RenderableType] = [styled(headline, "bold"), *sentences, ""]
     parts += [_table(report.verdict), ""]
-    parts += [Padding(f"· {line}", (0, 0, 0, 2)) for line in _lines(report)]
+    parts += [Padding(f"· {line}", (0, 0, 0, 2)) for line in _lines(report, features)]
     if report.is_simulated:
         parts.insert(0, SIMULATED)
     console.print(Group(*parts))
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: Report, features: Iterable[ReportFeature]) -> Iterator[str]:
     verdict = report.verdict
     text = describe_verdict(verdict)
     yield from text.support
@@ -58,8 +58,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield f"Alternative: {row.label}, {seconds_text(seconds.mean)} for {usd_text(usd.mean)}."
     if len(others) > MOST_ALTERNATIVES:
         yield f"{len(others) - MOST_ALTERNATIVES} more alternatives are in the report."
-    for lines in VERDICT_LINES:
-        yield from lines(report)
+    for feature in features:
+        yield from feature.verdict_lines(report)
     yield from (*text.changes, *text.cautions[:MOST_LINES])
     if len(text.cautions) > MOST_LINES:
         yield f"{len(text.cautions) - MOST_LINES} more cautions are in the report."

@@ -2,13 +2,11 @@
 read into.
 """
 
-import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from decimal import Decimal
 from enum import Enum, StrEnum
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -33,10 +31,10 @@ from traindyno.core.run.settings import (
 from traindyno.core.run.workload import FullRun, Model, Tokenizer, Workload
 from traindyno.core.suite.checks.suite_check import NAME, NAME_CHARACTERS
 from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.feature import SuiteFeature
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Confirm, JobOptions, Limits, Measurement, Preparation, Suite
-from traindyno.core.suite.suite_file import ADAPTER, FULL_TRAINING, GOAL_LIMITS
-from traindyno.slices.suite_parts import LINKED_FILES
+from traindyno.core.suite.suite_file import ADAPTER, FULL_TRAINING, GOAL_LIMITS, sections_of
 
 Schema = dict[str, Any]
 
@@ -74,7 +72,7 @@ TABLES: dict[str, tuple[tuple[type, str], ...]] = {
 }
 
 
-def file_schema() -> Schema:
+def file_schema(features: Sequence[SuiteFeature]) -> Schema:
     """What a person writes: ``api/suite_defaults.py`` completes it.
 
     Fields of the workload may stand at its top, and ``confirm`` too, and ``max_minutes`` in place
@@ -82,6 +80,9 @@ def file_schema() -> Schema:
     """
     schema = _object_schema(Suite, _special())
     properties = schema["properties"]
+    del properties["features"]
+    for section in sections_of(features):
+        properties |= _object_schema(section, {})["properties"]
     properties["name"] = {
         "type": "string",
         "pattern": f"^{NAME.pattern}$",
@@ -94,7 +95,7 @@ def file_schema() -> Schema:
     properties["matrix"] = _of_settings(
         lambda value: {"type": "array", "items": value, "minItems": 1, "uniqueItems": True}
     )
-    for name in LINKED_FILES:
+    for name in (feature.name for feature in features if feature.file_shape):
         properties[name] = {**properties[name], "anyOf": [{"type": ["string", "object", "null"]}]}
     workload = {name: part for name, part in properties["workload"].items() if name != "required"}
     dataset = {"anyOf": [{"type": "string"}, *workload["properties"]["dataset"]["anyOf"]]}
@@ -246,14 +247,17 @@ def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
     }
 
 
-def with_tables(document: str) -> str:
+def with_tables(document: str, features: Sequence[SuiteFeature]) -> str:
     """The Markdown document with the text between ``<!-- fields: NAME -->`` and ``<!-- end -->``
     regenerated.
     """
 
+    further = [(section, "") for section in sections_of(features)]
+    tables = {**TABLES, "limits": (*TABLES["limits"], *further)}
+
     def section(found: re.Match[str]) -> str:
         rows = "".join(
-            row for kind, path in TABLES[found["name"]] for row in field_rows(kind, path)
+            row for kind, path in tables[found["name"]] for row in field_rows(kind, path)
         )
         return f"{found[1]}\n{HEAD}{rows}\n{found[3]}"
 
@@ -326,10 +330,3 @@ def _meaning(description: FieldDescription) -> str:
             f"only with strategy {' or '.join(f'`{strategy}`' for strategy in description.used_by)}"
         )
     return "; ".join(parts).replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    schema = Path("docs/suite.schema.json")
-    page = Path("docs/suite-file.md")
-    schema.write_text(json.dumps(file_schema(), indent=2) + "\n", encoding="utf-8")
-    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")

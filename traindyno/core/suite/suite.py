@@ -14,7 +14,6 @@ from traindyno.core.run.workload import Workload
 from traindyno.core.suite.cells import Cell, baseline_point, expand_cells, make_cell
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
 from traindyno.core.suite.goal import USD, Goal, Pricing
-from traindyno.slices.suite_parts import SliceSections
 
 # Limits of SageMaker.
 JOB_SECONDS = Bound(least=10, most=28 * 24 * 3600)
@@ -148,8 +147,13 @@ class JobOptions:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spine:
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """Without a ``baseline``, the grid's first point is the cell that others are compared with.
+
+    Without a ``matrix``, ``training`` is the only cell.
+    """
+
     name: str
     goal: Goal
     workload: Workload
@@ -180,15 +184,8 @@ class _Spine:
     pricing: Pricing = described(
         Pricing(), "{spot}: its price for the same measurements", default="none"
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Suite(SliceSections, _Spine):
-    """Without a ``baseline``, the grid's first point is the cell that others are compared with.
-
-    Without a ``matrix``, ``training`` is the only cell.
-    """
-
+    #: Field that a feature adds → its document, as it was written.
+    features: Mapping[str, Any] = field(default_factory=dict)
     notes: str | None = described(None, "free text for readers of the file")
 
     @cached_property

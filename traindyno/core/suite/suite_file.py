@@ -1,7 +1,7 @@
 """Documents (YAML or JSON, already loaded) to a Suite or one of its parts, and back."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
@@ -37,6 +37,7 @@ from traindyno.core.run.workload import Model
 from traindyno.core.suite import choices
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Jobs, Quality, Search
+from traindyno.core.suite.feature import SuiteFeature
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
 
@@ -91,6 +92,8 @@ Part = TypeVar("Part")
 # Earlier suites have these fields also where their file named none.
 REMOVED_WITH_DEFAULTS = frozenset({"measurement.probes", "training_plans"})
 STORED_SUITE = Format(name="stored suite", version=1)
+FEATURES = "features"
+OWN_FIELDS = [field.name for field in fields(Suite) if field.name != FEATURES]
 
 
 @cache
@@ -327,16 +330,57 @@ def _mapping_text(value: Any) -> str:
     return f"{{{', '.join(map(str, value))}}}" if isinstance(value, Mapping) else repr(value)
 
 
-def structure_suite(document: Mapping[str, Any]) -> Suite:
+def structure_suite(document: Mapping[str, Any], features: Iterable[SuiteFeature] = ()) -> Suite:
     """Read a suite, which the rules have not checked. Raises SuiteInvalid with all problems of
     form.
     """
-    return parse_part(document, Suite)
+    sections = sections_of(features)
+    accepted = accepted_fields(sections)
+    if not isinstance(document, Mapping):
+        error = Unexpected(f"a mapping with {', '.join(accepted)}", document)
+        raise SuiteInvalid([Problem(path="", message=str(error))])
+    problems: list[Problem] = []
+    for section in (Suite, *sections):
+        try:
+            parse_section(document, section)
+        except SuiteInvalid as error:
+            problems += error.problems
+    unknown = sorted(name for name in map(str, document) if name not in accepted)
+    problems += [unknown_field("", name, accepted) for name in unknown]
+    if problems:
+        raise SuiteInvalid(problems)
+    return _with_features(parse_section(document, Suite), document)
+
+
+def accepted_fields(sections: Iterable[type]) -> list[str]:
+    """What stands at the top of a suite's document."""
+    return [*OWN_FIELDS, *(field.name for section in sections for field in fields(section))]
+
+
+def sections_of(features: Iterable[SuiteFeature]) -> list[type]:
+    """The fields that features add to the suite file."""
+    return [feature.section for feature in features if feature.section is not None]
+
+
+def parse_section(document: Mapping[str, Any], section: type[Part]) -> Part:
+    """Read the suite's own fields or those of a feature, of a suite's document or
+    ``Suite.features``. Raises SuiteInvalid with all problems of form.
+    """
+    names = {field.name for field in fields(section)} - {FEATURES}  # type: ignore[arg-type]
+    return parse_part({name: document[name] for name in document if name in names}, section)
+
+
+def _with_features(suite: Suite, document: Mapping[str, Any]) -> Suite:
+    further = {name: document[name] for name in document if name not in OWN_FIELDS}
+    return replace(
+        suite, features={name: value for name, value in further.items() if value is not None}
+    )
 
 
 def suite_document(suite: Suite) -> dict[str, Any]:
     """The suite as plain values, with money as text; ``structure_suite`` reads it back equal."""
-    return suite_converter().unstructure(suite)  # type: ignore[no-any-return]
+    document = suite_converter().unstructure(suite)
+    return {**document.pop(FEATURES), **document}
 
 
 def stored_suite(suite: Suite) -> dict[str, Any]:
@@ -345,11 +389,12 @@ def stored_suite(suite: Suite) -> dict[str, Any]:
 
 
 def read_stored_suite(document: Mapping[str, Any]) -> Suite:
-    """Read a suite as it was accepted: today's rules about what can run do not apply. Raises
-    VersionUnknown.
+    """Read a suite as it was accepted: today's rules about what can run do not apply, and the
+    fields of a feature that is gone are kept. Raises VersionUnknown.
     """
-    known = without(STORED_SUITE.read(document), REMOVED_WITH_DEFAULTS)
-    return suite_converter().structure(known, Suite)
+    stored = without(STORED_SUITE.read(document), REMOVED_WITH_DEFAULTS)
+    given = {name: value for name, value in stored.items() if name in OWN_FIELDS}
+    return _with_features(suite_converter().structure(given, Suite), stored)
 
 
 def cell_values(cell: Cell) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from traindyno.api.suite_text import read_input_file
+from traindyno.cli.client import Client
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import need
 from traindyno.cli.option_values import execution_name
@@ -129,3 +130,6 @@ def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> 
             "statements of another form than a number, such as versions, which are not judged: "
             f"{statements}"
         )
+
+
+CLIENT = Client(commands={"claims": (claims, "suites/bert-trainium/claims.yaml first --local")})

@@ -10,7 +10,7 @@ from traindyno.core.documents.stored import JsonScalar
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Quality
-from traindyno.core.suite.suite_file import cell_values
+from traindyno.core.suite.suite_file import cell_values, parse_section
 from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.comparison import ExecutionRecord
 from traindyno.core.verdict.figure_table import last_value, values_of
@@ -24,6 +24,7 @@ from traindyno.slices.claims.suite import (
     ClaimedForm,
     ClaimedQuantity,
     Claims,
+    ClaimsSection,
     parse_claims,
 )
 
@@ -72,10 +73,11 @@ class ClaimJudgement:
 
 
 def claims_of(record: ExecutionRecord) -> tuple[ClaimJudgement, ...]:
-    if record.suite.claims is None:
+    claims = parse_section(record.suite.features, ClaimsSection).claims
+    if claims is None:
         return ()
     return judge_claims(
-        parse_claims(record.suite.claims),
+        parse_claims(claims),
         group_runs(record.suite, record.cells, record.results),
         record.results,
     )

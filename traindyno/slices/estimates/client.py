@@ -14,6 +14,7 @@ import typer
 from traindyno.api.local_paths import find_local, path_problem
 from traindyno.api.suite_defaults import chat_columns, suite_name_of
 from traindyno.api.suite_text import SuiteUnreadable
+from traindyno.cli.client import Client
 from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption
 from traindyno.cli.lab_choice import FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
@@ -27,6 +28,8 @@ from traindyno.core.suite.choices import GoalKind, Task
 from traindyno.slices.estimates.first_suite import (
     USUAL_ADAPTER,
     Asked,
+    NothingFits,
+    NothingKnown,
     Proposal,
     estimate_texts,
     is_proposed,
@@ -326,3 +329,9 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
         "too_little": proposal.too_little,
         "note": proposal.inputs.note,
     }
+
+
+EXAMPLE = "--task causal-lm --model ./model --data ./texts --max-usd 20"
+CLIENT = Client(
+    commands={"init": (init, EXAMPLE)}, before="plan", refusals=(NothingFits, NothingKnown)
+)

@@ -41,8 +41,8 @@ LAUNCH_SECONDS = 1e-4
 class DeviceSpeed:
     """Peaks of one device by its data sheet, in FLOPS and bytes per second.
 
-    ``link`` is to the other devices of its instance, in one direction. ``rows`` counts the
-    published measurements of this device to which the weights are fitted.
+    ``link``: to the others of its instance, in one direction. ``rows``: the published measurements
+    of it that the weights are fitted to.
     """
 
     half_flops: float
@@ -56,9 +56,10 @@ class DeviceSpeed:
 class Division:
     """How one step is divided.
 
-    ``batch`` counts the sequences of one forward pass of one replica, and ``passes`` its forward
-    passes. ``neighbours`` are the devices of one instance. ``network`` is in bytes per second from
-    one device to another instance.
+    ``batch``: sequences of one forward pass of one replica; ``passes``: its forward passes.
+
+    ``neighbours``: devices of one instance. ``network``: bytes per second from one device to
+    another instance.
     """
 
     batch: int
@@ -75,9 +76,7 @@ class Division:
 
     @property
     def way(self) -> str:
-        """The kind of traffic that crosses the network, by which published steps tell how far
-        estimates are off.
-        """
+        """What crosses the network, by which published steps tell how far estimates are off."""
         if self.tensor * self.pipeline * self.replicas <= self.neighbours:
             return "one instance"
         if self.tensor > self.neighbours:
@@ -138,15 +137,14 @@ def estimate_step(shape: ModelShape, division: Division, device: DeviceSpeed) ->
 
 
 def deviation_of(shape: ModelShape, division: Division, device: DeviceSpeed) -> float:
-    """Deviation of the published steps that are divided in this way.
-
-    For a model that is larger than all of them, it is the widest deviation of all ways.
+    """That of the published steps that are divided in this way; of a model that is larger than all
+    of those, the widest of all ways.
     """
     figures = fitted()["step_time"]
     ways: Mapping[str, Mapping[str, float]] = figures["ways"]
     way = ways[division.way]
     is_known = shape.parameters <= way["most_parameters"]
-    deviation = way["deviation"] if is_known else max(terms["deviation"] for terms in ways.values())
+    deviation = way["deviation"] if is_known else max(each["deviation"] for each in ways.values())
     return deviation if device.rows else max(deviation, figures["deviation_of_other_device"])
 
 
@@ -164,7 +162,7 @@ def exchange_seconds(shape: ModelShape, division: Division, device: DeviceSpeed)
 
 
 def device_of(accelerator: str | None) -> DeviceSpeed | None:
-    """Data sheet of a device; None if nobody looked it up."""
+    """None for a device whose figures nobody looked up."""
     known = devices().get(accelerator or "")
     if known is None:
         return None
@@ -191,5 +189,5 @@ def fitted() -> dict[str, Any]:
         .joinpath("weights.json")
         .read_text(encoding="utf-8")
     )
-    terms: dict[str, Any] = json.loads(text)
-    return terms
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -13,6 +13,7 @@ from traindyno.api.plan_inputs import read_price_file
 from traindyno.aws import clients
 from traindyno.aws.prices import PriceSource
 from traindyno.cli import option_values
+from traindyno.cli.client import Client
 from traindyno.cli.inputs.plan_options import PricesOption
 from traindyno.cli.lab_choice import ExecutionArgument, FormatOption, LabChoice, with_options_of
 from traindyno.cli.option_rules import refuse
@@ -47,7 +48,7 @@ LabRegionOption = Annotated[
     str | None,
     typer.Option(
         "--lab-region",
-        help="The AWS region that the lab is in; by default the region of your AWS settings.",
+        help="The AWS region that the lab is in; by default that of your AWS settings.",
         callback=option_values.region,
     ),
 ]
@@ -55,10 +56,7 @@ LabRegionOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedLabChoice(LabChoice):
-    """The choice of a lab beside ``--region``, which is the region of the prices here.
-
-    Another option gives the lab's region.
-    """
+    """``--region`` is the region of the prices, so another option gives the lab's region."""
 
     region: LabRegionOption = None
 
@@ -76,9 +74,7 @@ class Repriced:
 
 
 def reprice(record: ExecutionRecord, prices: PriceList) -> Repriced:
-    """The execution at other prices. Types without an entry in ``prices`` keep the price that was
-    paid.
-    """
+    """Types without an entry in ``prices`` keep the price that was paid."""
     judged = partial(judge, record.suite, record.cells, host_priors=record.host_priors)
     before = judged(record.results)
     repriced = tuple(
@@ -126,16 +122,16 @@ def reprice_execution(
     record = load_record(target.results, execution)
     wanted = list(dict.fromkeys(cell.settings.instance for cell in record.cells))
     where = str(prices or price_region or _region_of(record))
-    listed = PriceSource(region=where).read(wanted) if given is None else given
-    if not any(name in listed for name in wanted):
+    found = PriceSource(region=where).read(wanted) if given is None else given
+    if not any(name in found for name in wanted):
         raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
-    after = reprice(record, listed)
+    after = reprice(record, found)
     if output is OutputFormat.JSON:
         verdicts = {
             "before": verdict_document(after.before),
             "after": verdict_document(after.verdict),
         }
-        prices_used = to_document(listed)
+        prices_used = to_document(found)
         print_json(
             {
                 "execution_id": record.execution_id,
@@ -145,7 +141,7 @@ def reprice_execution(
             }
         )
     else:
-        print_repriced(STANDARD_OUTPUT, execution, after, prices=listed)
+        print_repriced(STANDARD_OUTPUT, execution, after, prices=found)
 
 
 def _region_of(record: ExecutionRecord) -> str:
@@ -185,11 +181,11 @@ def print_repriced(
         then = usd_text(after.verdict.spent_usd)
         console.print(f"cost of the execution: {spent} before, {then} after")
     best = after.verdict.row(best_id).label if best_id else ""
-    for break_even in after.verdict.sensitivity.break_evens:
-        usd = exact_usd_text(break_even.usd_per_instance_hour)
-        label = after.verdict.row(break_even.cell_id).label
+    for found in after.verdict.sensitivity.break_evens:
+        usd = exact_usd_text(found.usd_per_instance_hour)
+        label = after.verdict.row(found.cell_id).label
         console.print(
-            f"break-even: {break_even.instance} at {usd}/h, where {label} and {best} cost the same"
+            f"break-even: {found.instance} at {usd}/h, where {label} and {best} cost the same"
         )
     if not after.verdict.sensitivity.break_evens:
         console.print("no price of another instance type changes the verdict")
@@ -213,3 +209,8 @@ def _cells(before: CellRow, after: CellRow, *, is_best: bool) -> tuple[str, ...]
 
 def _price_text(usd_per_hour: Decimal | None) -> str:
     return UNKNOWN if usd_per_hour is None else exact_usd_text(usd_per_hour)
+
+
+CLIENT = Client(
+    commands={"reprice": (reprice_execution, "first --region eu-west-1")}, before="compare"
+)

@@ -42,10 +42,9 @@ def axis_text(axis: str) -> str:
 
 
 def find_axes(cells: Sequence[Cell], workload: Workload) -> tuple[str, ...]:
-    """Settings and arguments with at least two numbers, instances first, then by how many they
-    take.
+    """What takes at least two numbers, instances first, then what takes the most.
 
-    Settings that follow another one, switches, and settings that affect only learning are left out.
+    Left out: what follows one of the others, switches, and settings that affect only learning.
     """
     arguments = dict.fromkeys(name for cell in cells for name in arguments_of(cell, workload))
     settings = [name for name in setting_types() if name not in settings_with(Effect.LEARNING)]
@@ -71,10 +70,9 @@ def find_axes(cells: Sequence[Cell], workload: Workload) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """Cells that differ along one axis.
+    """``cells`` from the least value of the axis.
 
-    ``cells`` begin with the least value of the axis. ``following`` are the arguments that change
-    with it.
+    ``following``: the arguments that change with it.
     """
 
     cells: tuple[Cell, ...]
@@ -83,10 +81,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Point:
-    """A cell on an axis.
-
-    ``size`` is the value of the axis. ``numbers`` are the other arguments that are numbers.
-    """
+    """``size``: the value of the axis. ``numbers``: the other arguments that are numbers."""
 
     cell: Cell
     size: float
@@ -96,9 +91,7 @@ class _Point:
 def find_series(
     cells: Sequence[Cell], workload: Workload, axis: str = INSTANCES
 ) -> tuple[Series, ...]:
-    """Series along an axis, in the order of the cells. Each cell with a number on the axis is in
-    one series.
-    """
+    """Each cell with a number on the axis is in one series; their order is that of the cells."""
     equal: dict[str, list[_Point]] = {}
     for cell in cells:
         size = axis_number(cell, workload, axis)
@@ -135,16 +128,16 @@ def _divide(points: Sequence[_Point]) -> Iterator[Series]:
 
 
 def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
-    following: list[str] = []
+    found: list[str] = []
     candidates = [name for name in names if not {point.numbers[name] for point in points} <= SWITCH]
     for name in sorted(candidates, key=lambda name: (_recurrence(points, name), name)):
-        others = [other for other in names if other != name and other not in following]
+        others = [each for each in names if each != name and each not in found]
         if all(
             len({point.size for point in group}) == len(group)
             for group in _group(points, others).values()
         ):
-            following.append(name)
-    return following
+            found.append(name)
+    return found
 
 
 def _recurrence(points: Sequence[_Point], name: str) -> float:
@@ -155,7 +148,7 @@ def _recurrence(points: Sequence[_Point], name: str) -> float:
 
 
 def _group(points: Sequence[_Point], names: Sequence[str]) -> dict[tuple[float, ...], list[_Point]]:
-    """The points by their values of these arguments."""
+    """Values of these arguments → the points that have them."""
     groups: dict[tuple[float, ...], list[_Point]] = {}
     for point in points:
         groups.setdefault(tuple(point.numbers[name] for name in names), []).append(point)
@@ -177,9 +170,9 @@ def label_series(
     the number of instances, which it names.
     """
     cells = []
-    for line in series:
-        first = line.cells[0]
-        left_out = {*line.following, *sized, axis.removeprefix(HYPERPARAMETER_PREFIX)}
+    for each in series:
+        first = each.cells[0]
+        left_out = {*each.following, *sized, axis.removeprefix(HYPERPARAMETER_PREFIX)}
         given = {
             name: value for name, value in first.hyperparameters.items() if name not in left_out
         }

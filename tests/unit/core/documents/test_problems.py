@@ -17,7 +17,13 @@ from traindyno.core.run.settings import setting_types
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import read_stored_suite, stored_suite, structure_suite
+from traindyno.core.suite.suite_file import (
+    read_stored_suite,
+    sections_of,
+    stored_suite,
+    structure_suite,
+)
+from traindyno.features import FEATURES
 
 ROOT = Path(__file__).parents[4]
 # One of these is wrong for every type.
@@ -29,7 +35,7 @@ FOUND_AFTER_ACCEPTED = re.compile(r"\b[Ee]xpected\b.*\b(got|found)\b")
 ONLY_ACCEPTED = re.compile(r"(^|^[^ ]*: )expected ")
 
 
-def suite_fields(kind: type = Suite, path: str = "") -> Iterator[str]:
+def suite_fields(kind: type, path: str = "") -> Iterator[str]:
     hints = get_type_hints(kind)
     for field in fields(kind):
         where = join_path(path, field.name)
@@ -48,7 +54,15 @@ def suite_fields(kind: type = Suite, path: str = "") -> Iterator[str]:
             yield from suite_fields(parts[0], where)
 
 
-PATHS = [*suite_fields(), *(f"training.{name}" for name in setting_types())]
+PATHS = [
+    *(
+        path
+        for kind in (Suite, *sections_of(FEATURES))
+        for path in suite_fields(kind)
+        if path != "features"
+    ),
+    *(f"training.{name}" for name in setting_types()),
+]
 
 
 def problems_at(path: str, value: Any) -> list[str]:
@@ -61,7 +75,7 @@ def problems_at(path: str, value: Any) -> list[str]:
         place[section] = place = dict(inner) if isinstance(inner, dict) else {}
     place[last] = value
     try:
-        structure_suite(document)
+        structure_suite(document, FEATURES)
     except SuiteInvalid as error:
         return [problem.message for problem in error.problems if problem.path == path]
     return []

@@ -13,10 +13,11 @@ from traindyno.api.suite_text import read_suite_text
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.schema import file_schema
 from traindyno.core.suite.suite_file import suite_document
+from traindyno.features import FEATURES
 
 REPO_ROOT = Path(__file__).parents[4]
 PUBLISHED = REPO_ROOT / "docs/suite.schema.json"
-VALIDATOR = jsonschema.Draft202012Validator(file_schema())
+VALIDATOR = jsonschema.Draft202012Validator(file_schema(FEATURES))
 
 GOOD = {
     "the full example": full_document(),
@@ -80,11 +81,11 @@ def test_what_does_not_parse_is_not_valid(changes: dict[str, Any]) -> None:
 
 def test_the_schema_is_one_itself() -> None:
     meta_schema = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
-    assert [error.message for error in meta_schema.iter_errors(file_schema())] == []
+    assert [error.message for error in meta_schema.iter_errors(file_schema(FEATURES))] == []
 
 
 def test_the_published_file_is_current() -> None:
-    assert json.loads(PUBLISHED.read_text()) == file_schema()
+    assert json.loads(PUBLISHED.read_text()) == file_schema(FEATURES)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from traindyno.core.run.settings import (
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.schema import TABLES, with_tables
 from traindyno.core.suite.suite import Suite
+from traindyno.core.suite.suite_file import sections_of
+from traindyno.features import FEATURES
 
 DOCUMENTATION = Path(__file__).parents[4] / "docs/suite-file.md"
 
@@ -25,11 +27,12 @@ DOCUMENTATION = Path(__file__).parents[4] / "docs/suite-file.md"
 def test_the_documented_tables_are_current() -> None:
     text = DOCUMENTATION.read_text(encoding="utf-8")
     assert text.count("<!-- fields: ") == len(TABLES)
-    assert with_tables(text) == text, "write them anew with: make schema"
+    assert with_tables(text, FEATURES) == text, "write them anew with: make schema"
 
 
 def test_every_number_of_a_suite_is_bounded() -> None:
-    assert [*_unbounded_numbers(Suite), *_unbounded_numbers(Settings)] == []
+    kinds = (Suite, Settings, *sections_of(FEATURES))
+    assert [name for kind in kinds for name in _unbounded_numbers(kind)] == []
 
 
 def _unbounded_numbers(kind: Any) -> list[str]:

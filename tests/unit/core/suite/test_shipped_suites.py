@@ -19,6 +19,7 @@ from traindyno.core.suite.choices import Compiler
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
+from traindyno.features import FEATURES
 from traindyno.sagemaker.request import build_training_job_request
 
 SUITES = Path(__file__).parents[4] / "suites"
@@ -73,7 +74,7 @@ def check_baseline(path: Path) -> None:
     cells = suite.cells
     assert len(cells) > 1
     assert suite.baseline_cell in cells
-    assert parse_suite(suite_document(suite)).cells == cells
+    assert parse_suite(suite_document(suite), FEATURES).cells == cells
 
 
 @pytest.mark.parametrize("path", ON_AWS, ids=named)

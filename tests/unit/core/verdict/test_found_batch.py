@@ -33,6 +33,7 @@ from traindyno.core.verdict.cell_figures import CELL_FIGURES
 from traindyno.core.verdict.found_batch import with_batches
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.verdict import judge
+from traindyno.features import FEATURES
 from traindyno.parent.batch_search import with_batch
 from traindyno.parent.document import read_document
 from traindyno.report.html import render
@@ -189,7 +190,7 @@ def test_no_larger_batch_is_possible_than_the_global_one_allows(
     )
     report = report_of([with_finding(completed_result(cell, 1, suite=suite), finding)], suite)
     assert FIGURE.value(report.verdict.row(cell.cell_id)) == shown
-    section = render(report).partition('id="batches"')[2].partition("</section>")[0]
+    section = render(report, FEATURES).partition('id="batches"')[2].partition("</section>")[0]
     assert ("or more" in section) == (shown == "2 or more")
 
 

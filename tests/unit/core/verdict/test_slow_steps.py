@@ -24,6 +24,7 @@ from traindyno.core.verdict.slow_steps import (
 )
 from traindyno.core.verdict.verdict import parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.features import FEATURES
 from traindyno.report.html import render
 
 # 8 vCPUs for one GPU.
@@ -141,6 +142,6 @@ def test_a_log_with_waits_becomes_a_row_of_the_report(facts: dict[str, Any]) -> 
     steps = row.part(CellSteps)
     assert steps.step_parts is not None
     assert bool(steps.loader_advice) == bool(facts)
-    section = render(report).partition("Why slow</h3>")[2].partition("</table>")[0]
+    section = render(report, FEATURES).partition("Why slow</h3>")[2].partition("</table>")[0]
     texts = [re.sub(r"<[^>]*>", "", cell) for cell in section.split("<td")[1:]]
     assert texts[1].rpartition(">")[2] == "40 % (± 0 %)"

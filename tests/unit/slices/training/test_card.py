@@ -16,7 +16,8 @@ from tests.sentences import Snapshot
 from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.core.documents.test_places import CHARACTERS
 from tests.unit.core.documents.test_visible_text import OBEYED
-from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryExecutions, MemoryLab
+from tests.unit.lab_in_memory import EXECUTION, SETTINGS, MemoryExecutions, MemoryLab
+from tests.unit.planned_lab import judge_execution
 from tests.unit.run_samples import completed_result, make_cell
 from tests.unit.slices.training.test_model_folder import archive_of
 from tests.unit.slices.training.test_report import EARLIER, PROJECTED, trained
@@ -32,7 +33,6 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.lab.judge_suite import judge_suite
 from traindyno.sagemaker.request import build_training_job_request
 from traindyno.slices.training.card import Trained, card_key, model_card
 from traindyno.slices.training.plan import Training, parse_training, training_key
@@ -62,7 +62,7 @@ def test_the_lab_keeps_model_and_card_without_a_client(tmp_path: Path) -> None:
     lab.bucket.write_json(f"{checkpoints_prefix(*ids)}state/best/best.json", {"epoch": 3})
     model = saved_model_key(*ids, result.attempts[-1].job_name, is_kept=True)
     lab.bucket.write(model, archive_of(weights=b"the model"), "")
-    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    judge_execution(lab)
     card = lab.bucket.read(card_key(EXECUTION)).decode()
     assert f"- model: `s3://results/{model}`" in card
     assert card.index("| before | completed |") < card.index(f"| {result.attempts[-1].job_name} |")

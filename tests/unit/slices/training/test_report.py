@@ -13,7 +13,14 @@ from typer.testing import CliRunner
 from tests.sentences import Snapshot
 from tests.unit.cli.test_execution_receipt import attempt_of, note, target_of
 from tests.unit.lab_in_memory import EXECUTION, NOW, MemoryExecutions, MemoryLab, make_lab
-from tests.unit.planned_lab import FixedQuotas, empty_lab, items_of_round, measure, take_in
+from tests.unit.planned_lab import (
+    FixedQuotas,
+    empty_lab,
+    items_of_round,
+    judge_execution,
+    measure,
+    take_in,
+)
 from tests.unit.run_samples import completed_result, make_cell, remeasured
 from tests.unit.suites import unprepared_document
 from traindyno.cli.lab_choice import LabChoice
@@ -26,7 +33,6 @@ from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.figures.estimates import Interval
 from traindyno.lab.check_quotas import check_quotas
-from traindyno.lab.judge_suite import judge_suite
 from traindyno.slices.training.lab import plan_to_resume
 from traindyno.slices.training.plan import (
     Projected,
@@ -64,7 +70,7 @@ def finished(lab: MemoryLab) -> None:
     check_quotas(EXECUTION, quotas=FixedQuotas(4), bucket=lab.bucket, now=NOW)
     for item in items_of_round(lab):
         measure(lab, item)
-    judge_suite(EXECUTION, bucket=lab.bucket, executions=lab.executions, facts={}, now=NOW)
+    judge_execution(lab)
 
 
 def test_the_wait_for_the_machine_is_no_time_of_a_job() -> None:

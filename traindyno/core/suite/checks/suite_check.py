@@ -28,10 +28,10 @@ from traindyno.core.suite.checks.job_limits_check import (
 from traindyno.core.suite.checks.secrets_check import check_secrets
 from traindyno.core.suite.checks.workload_check import check_workload
 from traindyno.core.suite.choices import Jobs, Quality, Task
+from traindyno.core.suite.feature import SuiteFeature
 from traindyno.core.suite.preparation import LOCAL_INSTANCE, REMOTE_INSTANCE
 from traindyno.core.suite.suite import Suite
-from traindyno.core.suite.suite_file import structure_suite
-from traindyno.slices.suite_parts import CHECKS
+from traindyno.core.suite.suite_file import parse_section, structure_suite
 
 SEED_ARGUMENT = "measurement.seed_argument"
 CONFIRM = "measurement.confirm"
@@ -99,14 +99,14 @@ def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
 
 
-def check_suite(suite: Suite) -> Iterator[Problem]:
-    problems = [*_check_sections(suite)]
+def check_suite(suite: Suite, features: Sequence[SuiteFeature] = ()) -> Iterator[Problem]:
+    problems = [*_check_sections(suite, features)]
     yield from problems
     if not problems:
         yield from check_points(suite)
 
 
-def _check_sections(suite: Suite) -> Iterator[Problem]:
+def _check_sections(suite: Suite, features: Sequence[SuiteFeature]) -> Iterator[Problem]:
     if not NAME.fullmatch(suite.name) or len(suite.name) > NAME_CHARACTERS:
         expected = (
             f"1 to {NAME_CHARACTERS} letters, digits and single hyphens, as in albert-scaling"
@@ -142,8 +142,11 @@ def _check_sections(suite: Suite) -> Iterator[Problem]:
     yield from _check_preparation(suite)
     for name in suite.pricing.spot:
         yield from check_instance_type(f"pricing.spot.{name}", name)
-    for check in CHECKS:
-        yield from check(suite)
+    for feature in features:
+        if feature.section is not None:
+            section: Any = parse_section(suite.features, feature.section)
+            yield from check_bounds(section)
+            yield from feature.check(section)
     yield from check_matrix(suite)
     for path, point in _points(suite):
         for name, value in point.items():
@@ -251,24 +254,27 @@ def check_batch_search(suite: Suite) -> Iterator[Problem]:
         yield Problem(path="measurement.save_model", message=message)
 
 
-def parse_suite(document: Mapping[str, Any]) -> Suite:
-    """Raises SuiteInvalid with all problems of form, and those of content that they don't hide."""
+def parse_suite(document: Mapping[str, Any], features: Sequence[SuiteFeature] = ()) -> Suite:
+    """A suite that has no fields but its own and those of ``features``.
+
+    Raises SuiteInvalid with all problems of form, and those of content that they don't hide.
+    """
     excess = excess_of(document)
     if excess is not None:
         raise SuiteInvalid([excess])
     try:
-        suite = structure_suite(document)
+        suite = structure_suite(document, features)
     except SuiteInvalid as error:
-        further = problems_of_the_rest(document, error.problems)
+        further = problems_of_the_rest(document, error.problems, features)
         raise SuiteInvalid([*error.problems, *further]) from error
-    problems = [*check_secrets(document), *check_suite(suite)]
+    problems = [*check_secrets(document), *check_suite(suite, features)]
     if problems:
         raise SuiteInvalid(problems)
     return suite
 
 
 def problems_of_the_rest(
-    document: Mapping[str, Any], wrong: Sequence[Problem]
+    document: Mapping[str, Any], wrong: Sequence[Problem], features: Sequence[SuiteFeature]
 ) -> Iterator[Problem]:
     """Problems of content in what the document has beside the values of a wrong form.
 
@@ -282,7 +288,7 @@ def problems_of_the_rest(
     limits = {**ANY_LIMITS, **rest.get("limits", {})}
     filled = {**STAND_INS, **rest, "limits": limits}
     try:
-        found = [*check_suite(structure_suite(filled))]
+        found = [*check_suite(structure_suite(filled, features), features)]
     except SuiteInvalid:
         return
     # messages name fields, and no section

@@ -1,0 +1,32 @@
+"""A feature: what it adds to suites, reports, an execution that is judged, and the command line."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from traindyno.core.costs.projected_actual import ProjectedActual
+from traindyno.core.verdict.comparison import ExecutionRecord
+from traindyno.report.feature import ReportFeature
+from traindyno.store.results_bucket import ResultsBucket
+
+
+class Feature(ReportFeature):
+    """Programs pass ``features.FEATURES`` down: nothing else knows which ones there are.
+
+    A feature overrides what it has; the rest adds nothing.
+    """
+
+    #: Its module below ``slices`` with a ``CLIENT``, which only the command line imports.
+    client: ClassVar[str | None] = None
+
+    def judge(self, record: ExecutionRecord) -> Sequence[Any]:
+        """Its data of the report."""
+        return ()
+
+    def read_projected(self, bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
+        """Kept projections of the execution, or of its cells, with what came of them; data of the
+        report too.
+        """
+        yield from ()
+
+    def keep(self, bucket: ResultsBucket, execution_id: str) -> None:
+        """What it writes into the bucket beside the report."""

@@ -1,0 +1,23 @@
+"""What a feature adds to a report and to the verdict in a terminal."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from traindyno.core.suite.feature import SuiteFeature
+from traindyno.core.verdict.report_data import Report
+from traindyno.report.markup import Markup
+
+
+class ReportFeature(SuiteFeature):
+    """``title``: of its section, in the list of sections."""
+
+    title: ClassVar[str] = ""
+    #: The report's own section that follows.
+    before: ClassVar[str] = ""
+
+    def draw(self, report: Report) -> Markup | None:
+        """Its section of the page; None where it has nothing to show."""
+
+    def verdict_lines(self, report: Report) -> Iterator[str]:
+        """Of the verdict in a terminal."""
+        yield from ()
