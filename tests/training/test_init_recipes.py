@@ -162,15 +162,16 @@ def test_each_published_recipe_has_a_plan_or_a_reason(
 
 
 @pytest.mark.parametrize(
-    ("instance", "usual", "is_compared"),
+    ("instances", "usual", "is_compared"),
     [
         ("ml.p5.48xlarge", (None, "fp32"), True),
         ("ml.g5.12xlarge", (16, "bf16"), False),
         ("ml.g4dn.2xlarge", (16, "nf4"), False),
+        ("ml.g4dn.2xlarge ml.g5.12xlarge", (16, "bf16"), False),
     ],
 )
 def test_conversations_train_all_weights_where_that_fits_and_else_lora(
-    instance: str,
+    instances: str,
     usual: tuple[int | None, str],
     is_compared: bool,
     tmp_path: Path,
@@ -183,7 +184,8 @@ def test_conversations_train_all_weights_where_that_fits_and_else_lora(
     chats = REPO_ROOT / "suites" / "finetune_chat"
     file = tmp_path / "suite.yaml"
     paths = (f"--data={chats / 'chats.jsonl'}", f"--chat-template={chats / 'chat.jinja'}")
-    limits = ("--examples=20000", "--max-usd=500", f"--instance={instance}", "--format=json")
+    types = [f"--instance={instance}" for instance in instances.split()]
+    limits = ("--examples=20000", "--max-usd=500", *types, "--format=json")
     asked = ["init", str(file), f"--model={model}", *paths, *limits]
     done = CliRunner().invoke(commands, asked, env={"HOME": str(tmp_path)})
     assert done.exit_code == 0, (done.stderr, done.exception)

@@ -372,7 +372,7 @@ def _with_usual(
     is_time: bool,
 ) -> list[Candidate]:
     """What people would train with comes first: of the first of ``works`` that fits on one
-    instance, on the instance that is best for it.
+    instance, on the instance that is best for it. Weights of 4 bits come first where only they fit.
     """
     first = list[Candidate]()
     for work in works:
@@ -380,12 +380,12 @@ def _with_usual(
             each
             for each in paid
             if each.settings.adapter == work.adapter
+            and each.settings.base_weights is not BaseWeights.NF4
             and (work is works[-1] or each.settings.instance_count == 1)
         ]
         of_best = choose(own, is_time=is_time, most=1)
-        usual = usual_candidate(work, of_best[0].settings) if of_best else None
-        if usual is not None:
-            first = [usual]
+        if of_best:
+            first = [usual_candidate(work, of_best[0].settings) or of_best[0]]
             break
     usual_settings = [each.settings for each in first]
     return [*first, *(each for each in best if each.settings not in usual_settings)]
