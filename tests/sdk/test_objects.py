@@ -26,7 +26,7 @@ from traindyno.sagemaker.job_settings import LabJobs
 from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.sdk_jobs import build_estimator, build_model_trainer
 from traindyno.slices.imported.estimator import record
-from traindyno.slices.imported.suite_of_job import NO_FIELD, base_request, comparable
+from traindyno.slices.imported.request_differences import NO_FIELD, base_request, comparable
 
 ROOT = Path(__file__).parents[2]
 SDK3 = ROOT / ".envs/model_trainer/bin/python"

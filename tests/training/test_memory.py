@@ -77,6 +77,17 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
         "causal-lm",
         {"instance": FOUR, "strategy": "tensor", "precision": "bf16"},
     ),
+    "Llama, an adapter beside 4 bits": (
+        LLAMA,
+        "causal-lm",
+        {
+            "instance": ONE,
+            "strategy": "single",
+            "precision": "bf16",
+            "base_weights": "nf4",
+            "adapter": {"rank": 4},
+        },
+    ),
     "BERT, zero1 over 4": (
         BERT,
         "masked-lm",

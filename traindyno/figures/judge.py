@@ -5,27 +5,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
-from traindyno.figures.autocorrelation import serial_correlation, variance_inflation
-from traindyno.figures.blocks import Pool, residuals
-from traindyno.figures.cell_means import cell_means
 from traindyno.figures.distributions import SIGNIFICANCE
-from traindyno.figures.estimates import (
-    Comparison,
-    Estimate,
-    Interval,
-    estimate_of_mean,
-)
-from traindyno.figures.hosts import (
-    STATED_PRIOR,
-    HostSpread,
-    Trial,
-    blocks_of,
-    compare_on_hosts,
-    mean_over_hosts,
-    pool_of,
-)
-from traindyno.figures.selection import Relation, correct_for_selection
-from traindyno.figures.settle import Rival, ToDecide, settle
+from traindyno.figures.estimates import Estimate, Interval
+from traindyno.figures.hosts import STATED_PRIOR, HostSpread, Trial
+from traindyno.figures.model import TrialModel, correlated, fit_model
+from traindyno.figures.selection import Correction, Relation, correct_for_selection
+from traindyno.figures.settle import Rival, ToDecide
+from traindyno.figures.table import CellFacts, FigureColumn, Figures
+
+VALUE = FigureColumn.VALUE
 
 
 class TrialsClaim(StrEnum):
@@ -77,40 +65,6 @@ class TrialsFinding:
         return tuple(cell for cell in self.cells if cell.relation in relations)
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """All trials, of a quantity of which less is better."""
-
-    trials: Mapping[str, Sequence[Trial]]
-    means: Mapping[str, float]
-    hosts: HostSpread
-    correlation: float
-    #: Of the logarithm of each mean: values in whole steps hide a scatter of half a step.
-    least_variances: Mapping[str, float]
-
-    def inflation(self, cell: str) -> float:
-        if not self.correlation:
-            return 1.0
-        return variance_inflation(self.correlation, len(self.trials[cell]))
-
-    def compare(self, first: str, second: str, pool: Pool) -> Comparison:
-        comparison = compare_on_hosts(
-            self.trials[first],
-            self.trials[second],
-            pool=pool,
-            spreads=(self.hosts, self.hosts),
-            inflation=(self.inflation(first), self.inflation(second)),
-        )
-        least = self.least_variances[first] + self.least_variances[second]
-        difference = self.means[first] - self.means[second]
-        return comparison.at(difference).known_to(least, None).with_interval()
-
-    def compare_all(self, best: str, others: Sequence[str]) -> dict[str, Comparison]:
-        """By cell, the best one ÷ it."""
-        pool = pool_of([self.trials[cell] for cell in (best, *others)])
-        return {other: self.compare(best, other, pool) for other in others}
-
-
 def judge_trials(
     trials: Mapping[str, Sequence[Trial]],
     *,
@@ -133,43 +87,51 @@ def judge_trials(
         significance: of all that is said together.
         hosts: how far hosts differ, where cells ran on one set of hosts each.
     """
-    known = {cell: [_as_cost(trial, is_rate) for trial in own] for cell, own in trials.items()}
-    means = dict(zip(known, cell_means(list(known.values())), strict=True))
-    correlation = serial_correlation(residuals([blocks_of(own) for own in known.values()]))
-    least = {cell: _least_variance(own, resolution) for cell, own in trials.items()}
-    model = _Model(known, means, hosts, correlation if is_ordered else 0.0, least)
-    best, *others = sorted(known, key=means.__getitem__)
-    comparisons = model.compare_all(best, others)
-    independent = replace(model, correlation=0.0)
-
-    def compare_independently(cells: Sequence[str]) -> tuple[list[Comparison], int]:
-        most = max(len(known[cell]) for cell in (best, *cells))
-        return list(independent.compare_all(best, cells).values()), most
-
-    rivals, to_decide = settle(
-        comparisons, compare_independently, tolerance=tolerance, significance=significance
+    figures = _figures(trials, is_rate, resolution, hosts)
+    model = correlated(fit_model(figures), VALUE)
+    correlation = model.correlation if is_ordered else None
+    if not is_ordered:
+        model = replace(model, correlation=0.0)
+    recommended = model.recommend(
+        [*figures.cells], VALUE, tolerance=tolerance, significance=significance
     )
-    correction = correct_for_selection(list(comparisons.values()), significance)
-    tails = {best: (correction.lower_tail, correction.upper_tail)}
-    estimates = {
-        cell: _estimate(model, cell, is_rate, tails.get(cell, (significance / 2,) * 2))
-        for cell in known
-    }
-    found = [JudgedCell(cell=best, estimate=estimates[best])]
-    found += [_beside_best(rival, estimates[rival.cell_id], is_rate) for rival in rivals]
+    assert recommended is not None, "there are cells"
+    of_best = correct_for_selection(recommended.comparisons, significance)
+    tail = significance / 2
+    of_others = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
+    best = _estimate(model, recommended.best, is_rate, of_best)
+    others = [
+        _beside_best(rival, _estimate(model, rival.cell_id, is_rate, of_others), is_rate)
+        for rival in recommended.rivals
+    ]
     return TrialsFinding(
-        claim=_claim([rival.relation for rival in rivals]),
-        cells=tuple(found),
-        to_decide=to_decide,
+        claim=_claim([rival.relation for rival in recommended.rivals]),
+        cells=(JudgedCell(cell=recommended.best, estimate=best), *others),
+        to_decide=recommended.to_decide,
         is_rate=is_rate,
         tolerance=tolerance,
         significance=significance,
-        serial_correlation=correlation if is_ordered else None,
+        serial_correlation=correlation,
     )
 
 
-def _as_cost(trial: Trial, is_rate: bool) -> Trial:
-    return replace(trial, value=1 / trial.value) if is_rate else trial
+def _figures(
+    trials: Mapping[str, Sequence[Trial]], is_rate: bool, resolution: float, hosts: HostSpread
+) -> Figures:
+    """A table of one column, of which less is better."""
+    columns = {
+        cell: tuple(replace(trial, value=1 / trial.value) if is_rate else trial for trial in own)
+        for cell, own in trials.items()
+    }
+    facts = {
+        cell: CellFacts(
+            hosts=hosts,
+            least_variances={VALUE: _least_variance(own, resolution)},
+            least_degrees=None,
+        )
+        for cell, own in trials.items()
+    }
+    return Figures(cells=facts, columns={VALUE: columns})
 
 
 def _least_variance(trials: Sequence[Trial], resolution: float) -> float:
@@ -186,11 +148,9 @@ def _claim(relations: Sequence[Relation]) -> TrialsClaim:
     return TrialsClaim.BEST if are_beaten else TrialsClaim.WITHIN_TOLERANCE
 
 
-def _estimate(model: _Model, cell: str, is_rate: bool, tails: tuple[float, float]) -> Estimate:
-    own = model.trials[cell]
-    found = mean_over_hosts(own, model.hosts, model.inflation(cell))
-    mean = replace(found, mean=model.means[cell]).known_to(model.least_variances[cell], None)
-    estimate = estimate_of_mean(mean, [trial.value for trial in own], tails=tails)
+def _estimate(model: TrialModel, cell: str, is_rate: bool, correction: Correction) -> Estimate:
+    estimate = model.estimate(cell, VALUE, correction)
+    assert estimate is not None, "each cell has a trial"
     if not is_rate:
         return estimate
     interval = estimate.interval

@@ -103,7 +103,7 @@ class TrialModel:
         if not figures.is_spread_known(cell, column):
             mean = replace(mean, variance=None, degrees_of_freedom=None)
         mean = self._moderated(mean, [cell], column)
-        mean = mean.known_to(figures.least_variance(cell, column))
+        mean = mean.known_to(figures.least_variance(cell, column), facts.least_degrees)
         long = figures.long_mean(cell, column)
         if long is not None and mean.variance is not None:
             # one run, on whatever hosts it has
@@ -146,7 +146,9 @@ class TrialModel:
         if long[0] is not None and long[1] is not None:
             comparison = _of_long_runs(comparison, long[0] - long[1], trials)
             undecided = [cell.long_run.undecided for cell in facts if cell.long_run]
-        comparison = comparison.known_to(sum(figures.least_variance(cell, column) for cell in pair))
+        comparison = comparison.known_to(
+            sum(figures.least_variance(cell, column) for cell in pair), facts[0].least_degrees
+        )
         extra = figures.extra(first, column)
         other = figures.extra(second, column)
         comparison = comparison.scaled(

@@ -6,6 +6,7 @@ from enum import StrEnum
 from math import log
 
 from traindyno.figures.beyond import NO_EXTRA, NONE_UNDECIDED, ExtraTime, Undecided
+from traindyno.figures.estimates import KNOWN
 from traindyno.figures.hosts import STATED_PRIOR, HostSpread, Trial
 from traindyno.figures.in_job.run_scatter import NO_SCATTER, RunScatter
 
@@ -26,6 +27,8 @@ class FigureColumn(StrEnum):
     INSTANCE_HOURS = "instance_hours"
     SECONDS_TO_TARGET = "seconds_to_target"
     USD_TO_TARGET = "usd_to_target"
+    #: Of trials that ran anywhere.
+    VALUE = "value"
 
 
 RATES = (
@@ -87,6 +90,8 @@ class CellFacts:
     extra: Mapping[FigureColumn, ExtraTime] = field(default_factory=dict)
     #: Least variance of the mean's logarithm: values in steps hide a spread of half a step.
     least_variances: Mapping[FigureColumn, float] = field(default_factory=dict)
+    #: How well it is known; None: as the trials' own variance.
+    least_degrees: float | None = KNOWN
     #: Several trials tell how far seeds differ.
     are_draws_of_seeds: bool = True
 

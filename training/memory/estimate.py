@@ -28,7 +28,7 @@ from traindyno.core.planning.peak_lines import (
 from traindyno.core.run.processes import accumulation_steps, stage_ranks, world_size
 from traindyno.core.run.settings import Settings
 from traindyno.core.run.workload import Workload
-from traindyno.core.suite.choices import TRAITS, Task
+from traindyno.core.suite.choices import TRAITS, BaseWeights, Task
 from training.accelerators import Cpu
 from training.compilers import ModelCompiler
 from training.data.batch import Batch
@@ -134,7 +134,8 @@ def estimate_lines(workload: Workload, settings: Settings) -> PeakLines | None:
 
 def _watch_fake_steps(workload: Workload, settings: Settings) -> list[WatchedSteps]:
     def watch(topology: Topology) -> WatchedSteps:
-        with fake_tensors() as mode:
+        of_4_bits = settings.base_weights is BaseWeights.NF4
+        with fake_tensors(of_4_bits=of_4_bits) as mode:
             return watch_steps(
                 workload,
                 settings,

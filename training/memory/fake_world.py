@@ -19,6 +19,7 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from training.models.blueprint import replaced
+from training.models.four_bits import import_bitsandbytes
 from training.process.process_group import Topology
 
 # These compute with the numbers of the ranks, and fake tensors have no values.
@@ -52,10 +53,10 @@ def fake_process_group(topology: Topology) -> Iterator[None]:
 
 
 @contextmanager
-def fake_tensors() -> Iterator[FakeTensorMode]:
+def fake_tensors(*, of_4_bits: bool = False) -> Iterator[FakeTensorMode]:
     """Tensors made inside have shapes and no values; reading one as a number gives 0.
 
-    Those made before keep theirs.
+    Those made before keep theirs. ``of_4_bits``: frozen weights may be, by bitsandbytes.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with ExitStack() as stack:
@@ -73,6 +74,9 @@ def fake_tensors() -> Iterator[FakeTensorMode]:
         products = torch._meta_registrations
         name = "_meta_grouped_mm_common"
         stack.enter_context(replaced(products, name, _of_any_type(getattr(products, name))))
+        if of_4_bits:
+            made = import_bitsandbytes().nn.Params4bit
+            stack.enter_context(replaced(made, "__new__", _parameter_of_4_bits))
         numbers = _Numbers()
         stack.enter_context(
             replaced(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets))
@@ -148,6 +152,16 @@ def _unreduced(_state: None, bucket: GradBucket) -> torch.futures.Future[torch.T
     reduced: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     reduced.set_result(bucket.buffer())
     return reduced
+
+
+def _parameter_of_4_bits(_kind: type, data: torch.Tensor, **own: Any) -> nn.Parameter:
+    """bitsandbytes' class can't hold a fake tensor: a parameter with the fields of that class."""
+    parameter = nn.Parameter(data, requires_grad=False)
+    fields = {"quant_state": None, "blocksize": 64, "bnb_quantized": False, **own}
+    del fields["requires_grad"]
+    for name, value in fields.items():
+        setattr(parameter, name, value)
+    return parameter
 
 
 def _on_real_tensors(method: Callable[..., Any]) -> Callable[..., Any]:

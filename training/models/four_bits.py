@@ -46,7 +46,7 @@ def is_of_4_bits(tensor: torch.Tensor) -> bool:
 
 def empty_of_4_bits(parameter: Any, device: torch.device) -> nn.Parameter:
     """Makes a parameter of this kind without an element, to which ``quantise`` gives its values."""
-    empty: nn.Parameter = type(parameter)(
+    empty: nn.Parameter = import_bitsandbytes().nn.Params4bit(
         torch.empty(0, dtype=parameter.dtype, device=device),
         requires_grad=False,
         blocksize=parameter.blocksize,
@@ -61,7 +61,7 @@ def empty_of_4_bits(parameter: Any, device: torch.device) -> nn.Parameter:
 def quantise(value: torch.Tensor, target: Any) -> None:
     """Takes a whole ``value`` [...], in the type that the base would be held in."""
     target.data = value.to(device=target.device, dtype=target.dtype)
-    target._quantize(target.device)
+    import_bitsandbytes().nn.Params4bit._quantize(target, target.device)  # of a fake one too
 
 
 def whole_values(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:

@@ -38,13 +38,8 @@ from traindyno.slices.imported.client import (
 )
 from traindyno.slices.imported.job import JobNotImportable
 from traindyno.slices.imported.model_trainer import from_model_trainer
-from traindyno.slices.imported.suite_of_job import (
-    Decisions,
-    ImportedSuite,
-    base_request,
-    differences_of,
-    import_job,
-)
+from traindyno.slices.imported.request_differences import base_request, differences_of
+from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, import_job
 
 CAPTURED = json.loads((Path(__file__).parents[2] / "data/golden/model_trainer.json").read_text())
 PAGE = Path(__file__).parents[3] / "docs" / "own-script.md"

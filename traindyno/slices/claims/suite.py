@@ -74,7 +74,7 @@ class ClaimedBound(StrEnum):
 class Contradiction:
     """The value that other figures of the source give instead.
 
-    ``text``: the calculation, and their claim ids.
+    ``text`` has the calculation, and the ids of those claims.
     """
 
     value: float
@@ -83,7 +83,9 @@ class Contradiction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """``cell`` and ``against`` each name one cell by its settings, as ``exclude`` does.
+    """One published figure, and the cells that would show it.
+
+    ``cell`` and ``against`` each name one cell by its settings, as ``exclude`` does.
 
     ``tolerance`` is a share of the published value (of its distance from 0 for a gain or a saving).
     ``sentence`` is the sentence or table row of the source that states the figure, word for word.
@@ -122,7 +124,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """``statements`` are part of the record of a source and are not judged."""
+    """The published figures of one source.
+
+    ``statements`` are part of the record of a source and are not judged.
+    """
 
     title: str
     source: str
@@ -131,17 +136,17 @@ class Claims:
 
 
 def parse_claims(document: Mapping[str, Any]) -> Claims:
-    """Raises ClaimsInvalid with all problems."""
+    """Read a claims document. Raises ClaimsInvalid with all problems."""
     try:
-        found: Claims = _converter().structure(document, Claims)
+        source: Claims = _converter().structure(document, Claims)
     except (Unexpected, BaseValidationError, FieldProblems) as error:
         raise ClaimsInvalid(list(problems_of(error, ""))) from error
     problems = [
         problem
-        for index, claim in enumerate(found.claims)
+        for index, claim in enumerate(source.claims)
         for problem in _problems(claim, f"claims[{index}]")
     ]
-    names = [claim.claim_id for claim in found.claims]
+    names = [claim.claim_id for claim in source.claims]
     problems += [
         Problem(path="claims", message=f"claim_id {name} occurs twice")
         for name in sorted(set(names))
@@ -149,7 +154,7 @@ def parse_claims(document: Mapping[str, Any]) -> Claims:
     ]
     if problems:
         raise ClaimsInvalid(problems)
-    return found
+    return source
 
 
 def _problems(claim: Claim, path: str) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""What `init` estimated of a suite's cells, beside what their runs measured: for the report and
+"""Estimates that `init` made of a suite's cells, beside the measurements: for the report and
 `traindyno list`.
 """
 
@@ -25,8 +25,9 @@ PART = "estimates"
 
 
 def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
-    """Nothing for a suite without estimates, or whose workload is no longer the one that they are
-    of.
+    """Estimates and measurements of the suite's cells.
+
+    There are none for a suite without estimates, or whose workload is no longer the estimated one.
     """
     suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
     if suite is None:
@@ -40,13 +41,13 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
     ):
         return
     results = load_results(bucket, execution_id)
-    for cell in (each for each in suite.cells if each.cell_id in kept.cells):
-        found = kept.cells[cell.cell_id]
-        own = [each for each in results if each.run.cell.cell_id == cell.cell_id]
+    for cell in (suite_cell for suite_cell in suite.cells if suite_cell.cell_id in kept.cells):
+        estimated = kept.cells[cell.cell_id]
+        own = [result for result in results if result.run.cell.cell_id == cell.cell_id]
         for name, estimate, actual in (
-            ("memory", found.memory_bytes, measured_bytes(own)),
-            ("time", found.seconds, measured_seconds(own)),
-            ("cost", found.usd, measured_usd(suite, own)),
+            ("memory", estimated.memory_bytes, measured_bytes(own)),
+            ("time", estimated.seconds, measured_seconds(own)),
+            ("cost", estimated.usd, measured_usd(suite, own)),
         ):
             if estimate is not None and actual is not None:
                 interval = Interval(low=estimate.low, high=estimate.high, confidence=0.9)
@@ -57,29 +58,32 @@ def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[Projecte
 
 
 def measured_bytes(results: Sequence[RunResult]) -> float | None:
-    """The largest peak; the device's whole memory where a run was out of it, which needs no
-    less.
-    """
-    peaks = [each.measured.peak_memory_bytes for each in results if each.measured]
+    """The largest peak of memory; the device's whole memory where a run was out of it."""
+    peaks = [result.measured.peak_memory_bytes for result in results if result.measured]
     out = [
-        each.run.cell.settings.instance for each in results if each.outcome is Outcome.OUT_OF_MEMORY
+        result.run.cell.settings.instance
+        for result in results
+        if result.outcome is Outcome.OUT_OF_MEMORY
     ]
     full = map(usable_memory_bytes, out)
-    return max((each for each in (*peaks, *full) if each), default=None)
+    return max((peak for peak in (*peaks, *full) if peak), default=None)
 
 
 def measured_seconds(results: Sequence[RunResult]) -> float | None:
-    """Of all examples by the rate of the runs, as the estimate is: without starts and what a run
-    does once.
+    """Time for all examples at the rate of the runs.
+
+    It excludes starts and what a run does once, as the estimate does.
     """
     rates = [
-        (each.examples, each.samples_per_second) for each in results if each.outcome in SUCCESSES
+        (result.examples, result.samples_per_second)
+        for result in results
+        if result.outcome in SUCCESSES
     ]
     return mean_of(examples / rate for examples, rate in rates if rate)
 
 
 def measured_usd(suite: Suite, results: Sequence[RunResult]) -> float | None:
-    """At the price on demand that the estimate is of."""
+    """Cost at the price on demand, which the estimate uses."""
     seconds = measured_seconds(results)
     price = results[0].price.usd_per_instance_hour if results else None
     if seconds is None or price is None or suite.purchase is not Purchase.ON_DEMAND:

@@ -41,8 +41,8 @@ LAUNCH_SECONDS = 1e-4
 class DeviceSpeed:
     """Peaks of one device by its data sheet, in FLOPS and bytes per second.
 
-    ``link``: to the others of its instance, in one direction. ``rows``: the published measurements
-    of it that the weights are fitted to.
+    ``link`` is to the other devices of its instance, in one direction. ``rows`` counts the
+    published measurements of this device to which the weights are fitted.
     """
 
     half_flops: float
@@ -56,10 +56,9 @@ class DeviceSpeed:
 class Division:
     """How one step is divided.
 
-    ``batch``: sequences of one forward pass of one replica; ``passes``: its forward passes.
-
-    ``neighbours``: devices of one instance. ``network``: bytes per second from one device to
-    another instance.
+    ``batch`` counts the sequences of one forward pass of one replica, and ``passes`` its forward
+    passes. ``neighbours`` are the devices of one instance. ``network`` is in bytes per second from
+    one device to another instance.
     """
 
     batch: int
@@ -76,7 +75,9 @@ class Division:
 
     @property
     def way(self) -> str:
-        """What crosses the network, by which published steps tell how far estimates are off."""
+        """The kind of traffic that crosses the network, by which published steps tell how far
+        estimates are off.
+        """
         if self.tensor * self.pipeline * self.replicas <= self.neighbours:
             return "one instance"
         if self.tensor > self.neighbours:
@@ -137,14 +138,15 @@ def estimate_step(shape: ModelShape, division: Division, device: DeviceSpeed) ->
 
 
 def deviation_of(shape: ModelShape, division: Division, device: DeviceSpeed) -> float:
-    """That of the published steps that are divided in this way; of a model that is larger than all
-    of those, the widest of all ways.
+    """Deviation of the published steps that are divided in this way.
+
+    For a model that is larger than all of them, it is the widest deviation of all ways.
     """
     figures = fitted()["step_time"]
     ways: Mapping[str, Mapping[str, float]] = figures["ways"]
     way = ways[division.way]
     is_known = shape.parameters <= way["most_parameters"]
-    deviation = way["deviation"] if is_known else max(each["deviation"] for each in ways.values())
+    deviation = way["deviation"] if is_known else max(terms["deviation"] for terms in ways.values())
     return deviation if device.rows else max(deviation, figures["deviation_of_other_device"])
 
 
@@ -162,7 +164,7 @@ def exchange_seconds(shape: ModelShape, division: Division, device: DeviceSpeed)
 
 
 def device_of(accelerator: str | None) -> DeviceSpeed | None:
-    """None for a device whose figures nobody looked up."""
+    """Data sheet of a device; None if nobody looked it up."""
     known = devices().get(accelerator or "")
     if known is None:
         return None
@@ -189,5 +191,5 @@ def fitted() -> dict[str, Any]:
         .joinpath("weights.json")
         .read_text(encoding="utf-8")
     )
-    found: dict[str, Any] = json.loads(text)
-    return found
+    terms: dict[str, Any] = json.loads(text)
+    return terms

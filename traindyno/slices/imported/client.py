@@ -74,7 +74,7 @@ class JobUnknown(TraindynoError):
 
 
 def read_job(name: str) -> dict[str, Any]:
-    """DescribeTrainingJob's answer; raises JobUnknown."""
+    """Describe a training job. Raises JobUnknown."""
     job = TrainingJobs(clients.sagemaker()).describe(name)
     if job is None:
         raise JobUnknown(
@@ -87,7 +87,7 @@ def read_job(name: str) -> dict[str, Any]:
 def import_described(
     job: Mapping[str, Any], decisions: Decisions, *, s3: "S3Client"
 ) -> ImportedSuite:
-    """Raises JobNotImportable.
+    """Make a suite of a described job. Raises JobNotImportable.
 
     The code of a job of the SDK 3 is many objects, which a person copies to a folder.
     """
@@ -101,12 +101,12 @@ def import_described(
         _read_json(f"{drivers_uri.rstrip('/')}/{name}", s3) for name in DRIVERS_FILES
     )
     drivers = Drivers(source_code=source_code, distributed=distributed, copied_to=folder)
-    found = suite_of_job(job, decisions, drivers=drivers)
+    imported = suite_of_job(job, decisions, drivers=drivers)
     code = channel_uri(job, CODE_CHANNEL) or "unknown"
     command = f"aws s3 cp --recursive {shlex.quote(code)} {shlex.quote(folder)}"
     return replace(
-        found,
-        left_out={**found.left_out, "workload.source": f"its code is in S3; copy it: {command}"},
+        imported,
+        left_out={**imported.left_out, "workload.source": f"its code is in S3; copy it: {command}"},
     )
 
 
@@ -150,21 +150,21 @@ def import_job(
     decisions = Decisions(
         examples=examples, max_usd=_decimal(max_usd), max_hours=_decimal(max_hours)
     )
-    found = import_described(described, decisions, s3=clients.s3())
-    axes = suggest_axes(found.document)
-    text = suite_text(found, axes)
+    imported = import_described(described, decisions, s3=clients.s3())
+    axes = suggest_axes(imported.document)
+    text = suite_text(imported, axes)
     if output is None:
         print_text(text)
     else:
         write_new(output, text, OUTPUT)
-    for line in notes(found):
+    for line in notes(imported):
         tell(line)
 
 
-def suite_text(found: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:
+def suite_text(imported: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:
     """The suite file, with what is missing and the suggested axes as comments."""
-    text = write_yaml(document_json(found.document), width=120)
-    lines = [f"# Write {path}: no job says it.\n" for path in found.missing]
+    text = write_yaml(document_json(imported.document), width=120)
+    lines = [f"# Write {path}: no job says it.\n" for path in imported.missing]
     if axes:
         block = write_yaml({"matrix": document_json(axes)}, default_flow_style=None)
         lines.append(
@@ -174,14 +174,14 @@ def suite_text(found: ImportedSuite, axes: Mapping[str, Sequence[Any]]) -> str:
     return text + "".join(lines)
 
 
-def notes(found: ImportedSuite) -> Iterator[str]:
-    """What the suite can't carry over, and all other differences by their reason."""
-    for path in found.missing:
+def notes(imported: ImportedSuite) -> Iterator[str]:
+    """Settings that the suite can't carry over, and all other differences, by their reason."""
+    for path in imported.missing:
         yield f"missing: {path}; no job says it, write it into the suite"
-    for path, reason in found.left_out.items():
+    for path, reason in imported.left_out.items():
         yield f"not carried over: {path}: {reason}"
     by_reason: dict[str, list[str]] = {}
-    for difference in found.differences:
+    for difference in imported.differences:
         by_reason.setdefault(difference.reason, []).append(difference.path)
     for reason, paths in by_reason.items():
         yield f"differs from the job: {', '.join(paths)} ({reason})"
@@ -192,9 +192,9 @@ def _decimal(value: float | None) -> Decimal | None:
 
 
 def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Setting or ``hyperparameters.<name>`` → values, the job's own first.
+    """Suggested values of each setting or ``hyperparameters.<name>``, the job's own value first.
 
-    They are suggestions: no rule is checked.
+    No rule is checked.
     """
     training = document["training"]
     workload = document["workload"]
@@ -220,34 +220,44 @@ def suggest_axes(document: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def neighbours(name: str) -> list[str]:
-    """The next smaller and the next larger type of the family, then types of like families with the
-    same size.
+    """Instance types to try beside this one: the next smaller and the next larger type of its
+    family, then types of like families with the same size.
     """
     own = find_instance_type(name)
     if own is None or own.is_local:
         return []
-    types = [each for each in instance_types().values() if not each.is_local]
+    types = [
+        instance_type for instance_type in instance_types().values() if not instance_type.is_local
+    ]
     family = sorted(
-        (each for each in types if each.family == own.family),
-        key=lambda each: (each.devices_per_instance, each.vcpus or 0, each.memory_gib or 0.0),
+        (instance_type for instance_type in types if instance_type.family == own.family),
+        key=lambda instance_type: (
+            instance_type.devices_per_instance,
+            instance_type.vcpus or 0,
+            instance_type.memory_gib or 0.0,
+        ),
     )
-    place = [each.name for each in family].index(name)
+    place = [member.name for member in family].index(name)
     near = [
-        each.name for each in (*family[max(place - 1, 0) : place], *family[place + 1 : place + 2])
+        member.name
+        for member in (*family[max(place - 1, 0) : place], *family[place + 1 : place + 2])
     ]
     others = [
-        each
-        for each in types
-        if each.family != own.family and each.accelerator_kind is own.accelerator_kind
+        instance_type
+        for instance_type in types
+        if instance_type.family != own.family
+        and instance_type.accelerator_kind is own.accelerator_kind
     ]
     size = own.name.rpartition(".")[2]
     kin = [
-        each
-        for each in others
-        if each.family[0] == own.family[0] and each.name.rpartition(".")[2] == size
+        other
+        for other in others
+        if other.family[0] == own.family[0] and other.name.rpartition(".")[2] == size
     ]
     alike = sorted(
-        each.name for each in kin if each.devices_per_instance == own.devices_per_instance
+        relative.name
+        for relative in kin
+        if relative.devices_per_instance == own.devices_per_instance
     )
     return [*near, *alike][:MOST_TYPES]
 

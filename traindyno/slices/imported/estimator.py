@@ -13,16 +13,12 @@ from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.checks.combinations import SMDDP_FAMILIES
 from traindyno.core.suite.checks.job_limits_check import SMDDP_OPTIONS
 from traindyno.slices.imported.job import JobNotImportable
-from traindyno.slices.imported.suite_of_job import (
-    UNKNOWN_LAB,
-    Decisions,
-    ImportedSuite,
-    import_job,
-)
+from traindyno.slices.imported.request_differences import UNKNOWN_LAB
+from traindyno.slices.imported.suite_of_job import Decisions, ImportedSuite, import_job
 
 SMDDP_FLAG = "sagemaker_distributed_dataparallel_enabled"
 DDP_FLAG = "sagemaker_pytorch_ddp_enabled"
-#: Where the code of this machine counts as uploaded.
+#: Address at which the code of this machine counts as uploaded.
 UPLOADED = "s3://uploaded/sourcedir.tar.gz"
 
 

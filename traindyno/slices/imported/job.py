@@ -28,7 +28,7 @@ from traindyno.core.suite.checks.secrets_check import ADVICE, find_secrets, secr
 from traindyno.core.suite.choices import Compiler, Strategy
 from traindyno.sagemaker.launcher import CODE_CHANNEL, ENTRY_POINT, ISOLATED_SOURCE
 
-# The channel of the SDK 3 with its own programs, and what that of its container starts.
+# The channel with the programs of the SDK 3, whose container starts them.
 DRIVERS_CHANNEL = "sm_drivers"
 SDK_CHANNELS = (CODE_CHANNEL, DRIVERS_CHANNEL)
 # Launcher flag of the training toolkit → the settings that lead to it. If several are set, the
@@ -105,11 +105,10 @@ class JobNotImportable(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """``source``: a folder, or an S3 tarball.
+    """The program that a job starts.
 
-    ``training``: the settings that choose the same launcher.
-
-    ``left_out``: what the job's program has and a suite's can't have, with the reason.
+    ``source`` is a folder, or an S3 tarball. ``training`` has the settings that choose the same
+    launcher. ``left_out`` has what the job's program has and a suite's can't have, with the reason.
     """
 
     source: str
@@ -124,8 +123,8 @@ class Drivers:
     """What the drivers of the SDK 3 start: ``sourcecode.json`` and ``distributed.json`` of their
     channel.
 
-    ``copied_to``: the folder to which a person copies the code of a job that ran elsewhere; None:
-    ``source_dir`` is a folder of this machine.
+    ``copied_to`` is the folder to which a person copies the code of a job that ran elsewhere; if it
+    is None, ``source_dir`` is a folder of this machine.
     """
 
     source_code: Mapping[str, Any]
@@ -167,7 +166,7 @@ def read_program(job: Mapping[str, Any]) -> Program:
 
 
 def read_driver_program(job: Mapping[str, Any], drivers: Drivers) -> Program:
-    """Raises JobNotImportable."""
+    """Read the program of a job that the drivers of the SDK 3 start. Raises JobNotImportable."""
     source_code = drivers.source_code
     distributed = drivers.distributed
     _refuse_other_drivers(job_name(job), source_code, distributed)
@@ -197,15 +196,15 @@ def _refuse_other_drivers(
         )
     is_script = isinstance(script, str) and script.endswith(".py")
     if not source or not isinstance(source, str) or not is_script:
-        found = f"source_dir {_text(source)} and entry_script {_text(script)}"
-        raise JobNotImportable(f"{name}: got {found}, expected a source_dir and a .py file in it")
+        named = f"source_dir {_text(source)} and entry_script {_text(script)}"
+        raise JobNotImportable(f"{name}: got {named}, expected a source_dir and a .py file in it")
     if "mpi_additional_options" in distributed:
         raise JobNotImportable(
             f"{name}: distributed is MPI, expected Torchrun or nothing: a suite has no mpirun"
         )
     if source_code.get("args"):
         raise JobNotImportable(
-            f"{name}: source_code.args is set, expected hyperparameters: cells vary those"
+            f"{name}: source_code.args is set, expected hyperparameters, which cells vary"
         )
 
 
@@ -239,18 +238,18 @@ def is_built_in(job: Mapping[str, Any]) -> bool:
 
 
 def job_name(job: Mapping[str, Any]) -> str:
-    """For messages: without what looks like a secret."""
+    """The job's name for messages, unless it looks like a secret."""
     name = str(job.get("TrainingJobName", "the job"))
     return "the job" if secret_kind(name) else name
 
 
 def toolkit_values(job: Mapping[str, Any]) -> dict[str, Any]:
-    """The job's hyperparameters, decoded as the toolkit decodes them: what is no JSON is text."""
+    """The job's hyperparameters as the toolkit decodes them: a value that is no JSON is text."""
     return {name: _decoded(text) for name, text in job.get("HyperParameters", {}).items()}
 
 
 def toolkit_arguments(job: Mapping[str, Any]) -> dict[str, str]:
-    """What the toolkit passes to the script: ``--lr`` → ``0.1``."""
+    """Arguments that the toolkit passes to the script: ``--lr`` → ``0.1``."""
     own = {
         name: value
         for name, value in toolkit_values(job).items()
@@ -261,8 +260,8 @@ def toolkit_arguments(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def driver_arguments(hyperparameters: Mapping[str, str]) -> dict[str, str]:
-    """What the drivers of the SDK 3 pass to the script, by name without ``--``: JSON written anew,
-    or the text.
+    """Arguments that the drivers of the SDK 3 pass to the script, by name without ``--``: JSON
+    written anew, or the text.
     """
     return {name: driver_text(_decoded(text)) for name, text in hyperparameters.items()}
 
@@ -293,8 +292,8 @@ def _launched_by(job: Mapping[str, Any], values: Mapping[str, Any]) -> Mapping[s
         raise JobNotImportable(
             f"{job_name(job)}: mpirun starts its script, expected torchrun, SMDDP or no launcher"
         )
-    found = (settings for flag, settings in LAUNCHED_BY.items() if values.get(flag) is True)
-    return next(found, {"strategy": Strategy.SINGLE})
+    launchers = (settings for flag, settings in LAUNCHED_BY.items() if values.get(flag) is True)
+    return next(launchers, {"strategy": Strategy.SINGLE})
 
 
 def channel_uri(job: Mapping[str, Any], name: str) -> str | None:
@@ -317,9 +316,7 @@ def _what_it_runs(job: Mapping[str, Any]) -> str:
 
 
 def local_path(workload: Mapping[str, Any]) -> str | None:
-    """The first path that may be one of this machine, with what is accepted; None if there is
-    none.
-    """
+    """The first path that may be one of this machine, with what is accepted, or None."""
     for place, path in workload_paths(workload):
         takes_hub_name = not place.startswith(CHANNELS)
         is_hub_name = (
@@ -334,15 +331,15 @@ def local_path(workload: Mapping[str, Any]) -> str | None:
 def without_secrets(
     job: Mapping[str, Any], fields: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The job, and what it leaves out: path → reason, never a value.
+    """The job without secrets, and the paths of those with the reason, never with a value.
 
-    Raises JobNotImportable for what looks like a secret in another of ``fields``, or in what the
-    training toolkit and our own program read: without it the job would be another.
+    Raises JobNotImportable if another one of ``fields``, or what the training toolkit and our own
+    program read, looks like a secret: without it the job would be another one.
     """
     name = job_name(job)
     refuse_secrets(
         name,
-        find_secrets({each: job[each] for each in fields if each in job and each not in NAMED}),
+        find_secrets({part: job[part] for part in fields if part in job and part not in NAMED}),
     )
     entries: dict[str, Mapping[str, Any]] = {
         "Environment": job.get("Environment", {}),
@@ -352,28 +349,28 @@ def without_secrets(
     refuse_excess(name, "HyperParameters", entries["HyperParameters"])
     # What is left out is listed by its name.
     refuse_secrets(name, find_secrets({section: list(given) for section, given in entries.items()}))
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for section, given in entries.items():
-        for each, value in given.items():
+        for key, value in given.items():
             kind = next(
-                (kind for _, kind in find_secrets(value, name=each)), None
+                (kind for _, kind in find_secrets(value, name=key)), None
             )  # it is one, or has one inside
             if kind is not None:
-                found[f"{section}.{each}"] = kind
+                kinds[f"{section}.{key}"] = kind
     needed = "HyperParameters." if is_built_in(job) else f"HyperParameters.{SDK_PREFIX}"
-    refuse_secrets(name, ((path, kind) for path, kind in found.items() if path.startswith(needed)))
+    refuse_secrets(name, ((path, kind) for path, kind in kinds.items() if path.startswith(needed)))
     clean = dict(job)
     for section in ("Environment", "HyperParameters"):
         given = job.get(section, {})
         clean[section] = {
-            each: value for each, value in given.items() if f"{section}.{each}" not in found
+            key: value for key, value in given.items() if f"{section}.{key}" not in kinds
         }
-    clean["Tags"] = [tag for tag in job.get("Tags", ()) if f"Tags.{tag['Key']}" not in found]
-    return clean, {path: f"this looks like {kind}; {ADVICE}" for path, kind in found.items()}
+    clean["Tags"] = [tag for tag in job.get("Tags", ()) if f"Tags.{tag['Key']}" not in kinds]
+    return clean, {path: f"this looks like {kind}; {ADVICE}" for path, kind in kinds.items()}
 
 
-def refuse_secrets(name: str, found: Iterable[tuple[str, str]]) -> None:
-    for path, kind in found:
+def refuse_secrets(name: str, secrets: Iterable[tuple[str, str]]) -> None:
+    for path, kind in secrets:
         raise JobNotImportable(
             f"{name}: {path}: this looks like {kind} (not repeated here), expected none; {ADVICE}"
         )
@@ -386,8 +383,9 @@ def refuse_excess(name: str, path: str, document: object) -> None:
 
 
 def refuse_wrong_shape(job: object) -> None:
-    """Raises JobNotImportable for the first place at which the description is none of a training
-    job.
+    """Check that the description is of a training job.
+
+    Raises JobNotImportable for the first place at which it isn't.
     """
     problem = excess_of(job) or next(_problems("", job, SHAPE), None)
     if problem is not None:
@@ -400,8 +398,8 @@ def _problems(path: str, value: object, shape: Any) -> Iterator[Problem]:
             for name, inner in shape.items():
                 yield from _field_problems(path, value, name, inner)
         case [inner] if isinstance(value, list | tuple):
-            for index, each in enumerate(value):
-                yield from _problems(f"{path}[{index}]", each, inner)
+            for index, element in enumerate(value):
+                yield from _problems(f"{path}[{index}]", element, inner)
         case Mapping():
             yield Problem(
                 path=path, message=f"got {shown(value)}, expected names with their values"
@@ -418,11 +416,11 @@ def _field_problems(
     path: str, value: Mapping[str, Any], field: str, inner: Any
 ) -> Iterator[Problem]:
     name = field.removesuffix("!")
-    found = list(value) if name == ANY_NAME else [name] if name in value else []
-    if not found and name != field:
+    keys = list(value) if name == ANY_NAME else [name] if name in value else []
+    if not keys and name != field:
         yield Problem(path=join_path(path, name), message="got nothing, expected a value")
-    for each in found:
-        yield from _problems(join_path(path, str(each)), value[each], inner)
+    for key in keys:
+        yield from _problems(join_path(path, str(key)), value[key], inner)
 
 
 def has_nul(value: object) -> bool:

@@ -50,18 +50,18 @@ def from_model_trainer(
     JobNotImportable.
     """
     job = request_of(trainer, input_data_config=input_data_config)
-    found = getattr(trainer, "source_code", None)
-    if found is None:
+    source_code = getattr(trainer, "source_code", None)
+    if source_code is None:
         raise JobNotImportable(
             f"{job_name(job)}: the trainer has no source_code, expected a script in a source_dir"
         )
-    drivers = Drivers(source_code=_fields(found), distributed=_distributed(trainer))
+    drivers = Drivers(source_code=_fields(source_code), distributed=_distributed(trainer))
     return import_job(_with_drivers(job), decisions or Decisions(), drivers=drivers)
 
 
 def _with_drivers(job: Mapping[str, Any]) -> dict[str, Any]:
-    """With what the SDK adds to a job that has source code; where it uploads that is not known
-    before.
+    """The job with what the SDK adds if it has source code; where the SDK will upload that is not
+    known yet.
     """
     algorithm = {
         "ContainerEntrypoint": ["/bin/bash"],
@@ -101,7 +101,9 @@ def request_of(trainer: Any, *, input_data_config: Iterable[Any] = ()) -> dict[s
         },
         "HyperParameters": _hyperparameters(trainer),
         # Channels of the call replace the trainer's channels of the same name.
-        "InputDataConfig": list({each.channel_name: _channel(each) for each in channels}.values()),
+        "InputDataConfig": list(
+            {channel.channel_name: _channel(channel) for channel in channels}.values()
+        ),
         "ResourceConfig": {
             name: value for name, value in compute.items() if name not in NOT_RESOURCES
         },
@@ -133,12 +135,12 @@ def _hyperparameters(trainer: Any) -> dict[str, str]:
 
 
 def _distributed(trainer: Any) -> dict[str, Any]:
-    """As the SDK writes it to ``distributed.json``; empty for a trainer without."""
-    found = getattr(trainer, "distributed", None)
-    if found is None:
+    """The launcher as the SDK writes it to ``distributed.json``; empty without a launcher."""
+    driver = getattr(trainer, "distributed", None)
+    if driver is None:
         return {}
-    is_mpi = type(found).__name__ == "MPI" or hasattr(found, "mpi_additional_options")
-    shown = {"process_count_per_node": None, **_fields(found)}
+    is_mpi = type(driver).__name__ == "MPI" or hasattr(driver, "mpi_additional_options")
+    shown = {"process_count_per_node": None, **_fields(driver)}
     return shown | ({"mpi_additional_options": None} if is_mpi else {})
 
 
@@ -153,15 +155,15 @@ def _channel(given: Any) -> dict[str, Any]:
         }
         plain: dict[str, Any] = {"DataSource": {"S3DataSource": prefix}}
     else:
-        found = dict(_plain(source))
+        described = dict(_plain(source))
         kind = (
             "FileSystemDataSource"
-            if "FileSystemId" in found
+            if "FileSystemId" in described
             else "S3DataSource"
-            if "S3Uri" in found
+            if "S3Uri" in described
             else None
         )
-        plain = {"DataSource": {kind: found} if kind else found}
+        plain = {"DataSource": {kind: described} if kind else described}
     channel = {name: value for name, value in _plain(given).items() if name != "DataSource"}
     return {**channel, **plain}
 
@@ -172,7 +174,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """One of the SDK's objects in the terms of the request; what is not set is left out."""
+    """One of the SDK's objects in the terms of the request, without attributes that are not set."""
     if not _is_set(value):
         return None
     if isinstance(value, Enum):
@@ -195,7 +197,7 @@ def _is_set(value: Any) -> bool:
 
 
 def _request_name(name: str) -> str:
-    """``volume_size_in_gb`` → ``VolumeSizeInGB``."""
+    """The request's name of a field: ``volume_size_in_gb`` → ``VolumeSizeInGB``."""
     return "".join(
         part if part[:1].isupper() else part.capitalize() for part in name.split("_")
     ).replace("InGb", "InGB")

@@ -48,7 +48,7 @@ LabRegionOption = Annotated[
     str | None,
     typer.Option(
         "--lab-region",
-        help="The AWS region that the lab is in; by default that of your AWS settings.",
+        help="The AWS region that the lab is in; by default the region of your AWS settings.",
         callback=option_values.region,
     ),
 ]
@@ -56,7 +56,10 @@ LabRegionOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedLabChoice(LabChoice):
-    """``--region`` is the region of the prices, so another option gives the lab's region."""
+    """The choice of a lab beside ``--region``, which is the region of the prices here.
+
+    Another option gives the lab's region.
+    """
 
     region: LabRegionOption = None
 
@@ -74,7 +77,9 @@ class Repriced:
 
 
 def reprice(record: ExecutionRecord, prices: PriceList) -> Repriced:
-    """Types without an entry in ``prices`` keep the price that was paid."""
+    """The execution at other prices. Types without an entry in ``prices`` keep the price that was
+    paid.
+    """
     judged = partial(judge, record.suite, record.cells, host_priors=record.host_priors)
     before = judged(record.results)
     repriced = tuple(
@@ -122,16 +127,16 @@ def reprice_execution(
     record = load_record(target.results, execution)
     wanted = list(dict.fromkeys(cell.settings.instance for cell in record.cells))
     where = str(prices or price_region or _region_of(record))
-    found = PriceSource(region=where).read(wanted) if given is None else given
-    if not any(name in found for name in wanted):
+    listed = PriceSource(region=where).read(wanted) if given is None else given
+    if not any(name in listed for name in wanted):
         raise NoPriceFound(f"{where}: no price of {' or '.join(wanted)} was found")
-    after = reprice(record, found)
+    after = reprice(record, listed)
     if output is OutputFormat.JSON:
         verdicts = {
             "before": verdict_document(after.before),
             "after": verdict_document(after.verdict),
         }
-        prices_used = to_document(found)
+        prices_used = to_document(listed)
         print_json(
             {
                 "execution_id": record.execution_id,
@@ -141,7 +146,7 @@ def reprice_execution(
             }
         )
     else:
-        print_repriced(STANDARD_OUTPUT, execution, after, prices=found)
+        print_repriced(STANDARD_OUTPUT, execution, after, prices=listed)
 
 
 def _region_of(record: ExecutionRecord) -> str:
@@ -181,11 +186,11 @@ def print_repriced(
         then = usd_text(after.verdict.spent_usd)
         console.print(f"cost of the execution: {spent} before, {then} after")
     best = after.verdict.row(best_id).label if best_id else ""
-    for found in after.verdict.sensitivity.break_evens:
-        usd = exact_usd_text(found.usd_per_instance_hour)
-        label = after.verdict.row(found.cell_id).label
+    for break_even in after.verdict.sensitivity.break_evens:
+        usd = exact_usd_text(break_even.usd_per_instance_hour)
+        label = after.verdict.row(break_even.cell_id).label
         console.print(
-            f"break-even: {found.instance} at {usd}/h, where {label} and {best} cost the same"
+            f"break-even: {break_even.instance} at {usd}/h, where {label} and {best} cost the same"
         )
     if not after.verdict.sensitivity.break_evens:
         console.print("no price of another instance type changes the verdict")

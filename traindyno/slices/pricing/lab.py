@@ -32,10 +32,10 @@ SUMMARY = columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PricedOption:
-    """The verdict at one way to pay. Mappings leave out what is unknown."""
+    """The verdict for one way to pay. Mappings leave out what is unknown."""
 
     name: str
-    #: Where prices and interruptions come from.
+    #: Source of prices and interruptions.
     basis: str
     #: Instance type → price of an instance hour of training.
     usd_per_hour: Mapping[str, Decimal]
@@ -50,8 +50,8 @@ class PricedOption:
 
 
 def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
-    """Instance type → 1 - billable ÷ training of all its spot jobs, as SageMaker states the
-    saving.
+    """Discount of each instance type: 1 - billable ÷ training of all its spot jobs, as SageMaker
+    states the saving.
     """
     training: dict[str, float] = {}
     billable: dict[str, float] = {}
@@ -72,7 +72,10 @@ def observe_discounts(results: Iterable[RunResult]) -> dict[str, float]:
 
 
 def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
-    """Empty if the only way is the one that was paid: there is nothing to compare."""
+    """The verdict for each way to pay.
+
+    Empty if the only way is the one that was paid: there is nothing to compare.
+    """
     suite = record.suite
     results = record.results
     judged = partial(judge, suite, record.cells, host_priors=record.host_priors)
@@ -101,36 +104,35 @@ def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
     if len(known) < 2:
         return ()
     before = judged(results)
-    is_whole = suite.goal.target is None
     region = next((f", {price.region}" for price in prices.values() if price.region), "")
+    is_whole = suite.goal.target is None
+    usd_metric = Metric.USD if is_whole else Metric.USD_TO_TARGET
+    seconds_metric = Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET
     options = []
     for purchase, basis, usd_per_hour in known:
         verdict = judged(
             [_result_at(purchase, usd_per_hour, result) for result in results], hazards=hazards
         )
-        usd, seconds = (
-            {
-                row.cell_id: found.mean
-                for row in verdict.ranked_rows
-                if (found := estimate_of(row, metric)) is not None
-            }
-            for metric in (
-                Metric.USD if is_whole else Metric.USD_TO_TARGET,
-                Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET,
-            )
-        )
         option = PricedOption(
             name=f"{purchase.replace('-', ' ')}{region}",
             basis=basis,
             usd_per_hour=usd_per_hour,
-            usd=usd,
-            seconds=seconds,
+            usd=_means(verdict, usd_metric),
+            seconds=_means(verdict, seconds_metric),
             recommended=verdict.recommended,
             finding=verdict.finding,
             is_flipped=verdict.recommended != before.recommended,
         )
         options.append(option)
     return tuple(options)
+
+
+def _means(verdict: Verdict, metric: Metric) -> dict[str, float]:
+    """Mean of each cell whose estimate is known."""
+    estimates = {row.cell_id: estimate_of(row, metric) for row in verdict.ranked_rows}
+    return {
+        cell_id: estimate.mean for cell_id, estimate in estimates.items() if estimate is not None
+    }
 
 
 def _hazards(suite: Suite, results: Sequence[RunResult]) -> dict[HazardKey, Hazard]:
@@ -169,7 +171,7 @@ def _spot_basis(discounts: Mapping[str, float], hazards: Mapping[HazardKey, Haza
 def _result_at(
     purchase: Purchase, usd_per_hour: Mapping[str, Decimal], result: RunResult
 ) -> RunResult:
-    """Billed for all of its training time, at this price."""
+    """The result as if all of its training time were billed at this price."""
     usd = usd_per_hour.get(result.run.cell.settings.instance)
     price = replace(result.price, usd_per_instance_hour=usd, purchase=purchase.value)
     attempts = tuple(

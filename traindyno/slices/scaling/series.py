@@ -42,9 +42,10 @@ def axis_text(axis: str) -> str:
 
 
 def find_axes(cells: Sequence[Cell], workload: Workload) -> tuple[str, ...]:
-    """What takes at least two numbers, instances first, then what takes the most.
+    """Settings and arguments with at least two numbers, instances first, then by how many they
+    take.
 
-    Left out: what follows one of the others, switches, and settings that affect only learning.
+    Settings that follow another one, switches, and settings that affect only learning are left out.
     """
     arguments = dict.fromkeys(name for cell in cells for name in arguments_of(cell, workload))
     settings = [name for name in setting_types() if name not in settings_with(Effect.LEARNING)]
@@ -70,9 +71,10 @@ def find_axes(cells: Sequence[Cell], workload: Workload) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """``cells`` from the least value of the axis.
+    """Cells that differ along one axis.
 
-    ``following``: the arguments that change with it.
+    ``cells`` begin with the least value of the axis. ``following`` are the arguments that change
+    with it.
     """
 
     cells: tuple[Cell, ...]
@@ -81,7 +83,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Point:
-    """``size``: the value of the axis. ``numbers``: the other arguments that are numbers."""
+    """A cell on an axis.
+
+    ``size`` is the value of the axis. ``numbers`` are the other arguments that are numbers.
+    """
 
     cell: Cell
     size: float
@@ -91,7 +96,9 @@ class _Point:
 def find_series(
     cells: Sequence[Cell], workload: Workload, axis: str = INSTANCES
 ) -> tuple[Series, ...]:
-    """Each cell with a number on the axis is in one series; their order is that of the cells."""
+    """Series along an axis, in the order of the cells. Each cell with a number on the axis is in
+    one series.
+    """
     equal: dict[str, list[_Point]] = {}
     for cell in cells:
         size = axis_number(cell, workload, axis)
@@ -128,16 +135,16 @@ def _divide(points: Sequence[_Point]) -> Iterator[Series]:
 
 
 def _followers(points: Sequence[_Point], names: Sequence[str]) -> list[str]:
-    found: list[str] = []
+    following: list[str] = []
     candidates = [name for name in names if not {point.numbers[name] for point in points} <= SWITCH]
     for name in sorted(candidates, key=lambda name: (_recurrence(points, name), name)):
-        others = [each for each in names if each != name and each not in found]
+        others = [other for other in names if other != name and other not in following]
         if all(
             len({point.size for point in group}) == len(group)
             for group in _group(points, others).values()
         ):
-            found.append(name)
-    return found
+            following.append(name)
+    return following
 
 
 def _recurrence(points: Sequence[_Point], name: str) -> float:
@@ -148,7 +155,7 @@ def _recurrence(points: Sequence[_Point], name: str) -> float:
 
 
 def _group(points: Sequence[_Point], names: Sequence[str]) -> dict[tuple[float, ...], list[_Point]]:
-    """Values of these arguments → the points that have them."""
+    """The points by their values of these arguments."""
     groups: dict[tuple[float, ...], list[_Point]] = {}
     for point in points:
         groups.setdefault(tuple(point.numbers[name] for name in names), []).append(point)
@@ -170,9 +177,9 @@ def label_series(
     the number of instances, which it names.
     """
     cells = []
-    for each in series:
-        first = each.cells[0]
-        left_out = {*each.following, *sized, axis.removeprefix(HYPERPARAMETER_PREFIX)}
+    for line in series:
+        first = line.cells[0]
+        left_out = {*line.following, *sized, axis.removeprefix(HYPERPARAMETER_PREFIX)}
         given = {
             name: value for name, value in first.hyperparameters.items() if name not in left_out
         }

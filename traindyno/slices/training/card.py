@@ -1,5 +1,6 @@
-"""The model card of a training, which the lab writes when it has ended: a README.md as the Hugging
-Face Hub reads it.
+"""The model card of a training, a README.md as the Hugging Face Hub reads it.
+
+The lab writes it when the training has ended.
 """
 
 import json
@@ -39,7 +40,10 @@ PIPELINES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """``files``: what it is → its S3 URI. ``code``: the URIs of what ran."""
+    """A training that has ended, for its model card.
+
+    ``files`` has the S3 URI of each kind of file. ``code`` has the URIs of the code that ran.
+    """
 
     training: Training
     suite: Suite
@@ -50,8 +54,8 @@ class Trained:
     code: tuple[str, ...]
 
     def evaluations(self) -> Iterator[tuple[int, Mapping[str, float]]]:
-        for each in self.result.measured.evaluations if self.result.measured else ():
-            yield each.step, each.metrics
+        for evaluation in self.result.measured.evaluations if self.result.measured else ():
+            yield evaluation.step, evaluation.metrics
 
 
 def card_key(execution_id: str) -> str:
@@ -59,14 +63,14 @@ def card_key(execution_id: str) -> str:
 
 
 def keep_card(bucket: ResultsBucket, execution_id: str) -> None:
-    """Of a training that has trained the whole workload."""
+    """Write the card of a training that has trained the whole workload."""
     training = bucket.find_as(training_key(execution_id), parse_training)
     result = next(iter(load_results(bucket, execution_id)), None) if training else None
     if training is None or result is None or result.outcome is not Outcome.COMPLETED:
         return
     own = write_receipt([*load_preparations(bucket, execution_id), result])
     lines = (*training.earlier_lines, *own.lines)
-    amounts = [each.usd for each in lines]
+    amounts = [line.usd for line in lines]
     known = sum(filter(None, amounts), Decimal(0))
     total = None if None in amounts else known
     copies = bucket.list_keys(f"{CODE_PREFIX}{execution_id}/")
@@ -83,15 +87,16 @@ def keep_card(bucket: ResultsBucket, execution_id: str) -> None:
 
 
 def kept_files(bucket: ResultsBucket, result: RunResult) -> dict[str, str]:
-    """The model, where it doesn't expire, with the best one in its folder ``best``; and the
-    checkpoints, which do.
+    """S3 URIs of the model, where it doesn't expire, and of the checkpoints, which do.
+
+    The best model is in the model's folder ``best``.
     """
     place = (result.run.execution_id, result.run.run_id)
     last = result.attempts[-1].job_name
     model = saved_model_key(*place, last, is_kept=True)
-    found = {"model": model} if any(bucket.list_keys(model)) else {}
-    found["checkpoints"] = checkpoints_prefix(*place)
-    return {what: s3_uri(bucket.name, key) for what, key in found.items()}
+    places = {"model": model} if any(bucket.list_keys(model)) else {}
+    places["checkpoints"] = checkpoints_prefix(*place)
+    return {what: s3_uri(bucket.name, key) for what, key in places.items()}
 
 
 def model_card(trained: Trained) -> str:
@@ -99,7 +104,7 @@ def model_card(trained: Trained) -> str:
 
 
 def _front_matter(trained: Trained) -> Iterator[str]:
-    """Values are JSON, which YAML reads too."""
+    """The card's metadata. Values are JSON, which YAML reads too."""
     workload = trained.suite.workload
     yield "---"
     yield "license: unknown"
@@ -124,38 +129,11 @@ def _front_matter(trained: Trained) -> Iterator[str]:
 
 
 def _sections(trained: Trained) -> Iterator[str]:
-    training = trained.training
-    suite = trained.suite
-    result = trained.result
-    yield f"# {training.training_id}"
-    yield ""
-    yield (
-        f"Trained by Traindyno: suite {code_span(suite.name)}, cell {training.cell.cell_id} "
-        f"({code_span(training.cell.label)}), {suite.workload.examples:,} examples, task "
-        f"{suite.workload.task.value}. "
-        + (
-            f"The cell is from the verdict of execution {training.verdict_of}."
-            if training.verdict_of
-            else ""
-        )
-    )
-    yield ""
-    yield (
-        "`license` above is unknown: set it to what the licenses of the base model, the data and "
-        "the code allow."
-    )
+    yield from _introduction(trained)
     yield from ("", "## Files", "")
     yield from (f"- {what}: {code_span(uri)}" for what, uri in trained.files.items())
     yield from ("", "## Evaluation", "")
-    loss = (
-        result.measured.loss.points[-1] if result.measured and result.measured.loss.points else None
-    )
-    if loss is not None:
-        yield f"- training loss at step {loss.step}: {number_text(loss.loss)}"
-    for step, metrics in trained.evaluations():
-        yield f"- evaluation at step {step}: " + ", ".join(
-            f"{code_span(name)} {value:.4g}" for name, value in metrics.items()
-        )
+    yield from _evaluation(trained)
     yield from (
         "",
         "## Projected and actual",
@@ -163,7 +141,7 @@ def _sections(trained: Trained) -> Iterator[str]:
         f"| {' | '.join(HEADINGS)} |",
         "|---" * len(HEADINGS) + "|",
     )
-    yield from (f"| {' | '.join(each.texts())} |" for each in trained.compared)
+    yield from (f"| {' | '.join(figure.texts())} |" for figure in trained.compared)
     yield from (
         "",
         "## Receipt",
@@ -171,18 +149,57 @@ def _sections(trained: Trained) -> Iterator[str]:
         "| job | end | instances | billed | cost |",
         "|---|---|---|---|---|",
     )
-    for line in trained.receipt.lines:
+    yield from _receipt_rows(trained.receipt)
+    yield from ("", "## Code and versions", "")
+    yield from _versions(trained)
+    suite = json.dumps(suite_document(trained.suite), indent=1)
+    yield from ("", "## Suite", "", "```json", suite, "```")
+
+
+def _introduction(trained: Trained) -> Iterator[str]:
+    training = trained.training
+    suite = trained.suite
+    origin = ""
+    if training.verdict_of:
+        origin = f"The cell is from the verdict of execution {training.verdict_of}."
+    yield f"# {training.training_id}"
+    yield ""
+    yield (
+        f"Trained by Traindyno: suite {code_span(suite.name)}, cell {training.cell.cell_id} "
+        f"({code_span(training.cell.label)}), {suite.workload.examples:,} examples, task "
+        f"{suite.workload.task.value}. {origin}"
+    )
+    yield ""
+    yield (
+        "`license` above is unknown: set it to what the licenses of the base model, the data and "
+        "the code allow."
+    )
+
+
+def _evaluation(trained: Trained) -> Iterator[str]:
+    measured = trained.result.measured
+    if measured and measured.loss.points:
+        last = measured.loss.points[-1]
+        yield f"- training loss at step {last.step}: {number_text(last.loss)}"
+    for step, metrics in trained.evaluations():
+        yield f"- evaluation at step {step}: " + ", ".join(
+            f"{code_span(name)} {value:.4g}" for name, value in metrics.items()
+        )
+
+
+def _receipt_rows(receipt: Receipt) -> Iterator[str]:
+    for line in receipt.lines:
         billed = None if line.billable_seconds is None else float(line.billable_seconds)
         place = f"{line.instance_count} × {line.instance}"
-        cost = usd_text(trained.receipt.shown_usd(line))
+        cost = usd_text(receipt.shown_usd(line))
         yield f"| {line.job_name} | {line.outcome} | {place} | {seconds_text(billed)} | {cost} |"
-    yield from ("", "## Code and versions", "")
+
+
+def _versions(trained: Trained) -> Iterator[str]:
+    result = trained.result
     yield from (f"- code: {code_span(uri)}" for uri in trained.code)
-    yield from (
-        f"- image: {code_span(image)}"
-        for image in dict.fromkeys(each.image_uri for each in result.attempts)
-        if image
-    )
+    images = dict.fromkeys(attempt.image_uri for attempt in result.attempts)
+    yield from (f"- image: {code_span(image)}" for image in images if image)
     facts = result.environment.facts if result.environment else {}
     versions = {"python": facts.get("python"), **facts.get("versions", {})}
     yield from (
@@ -190,4 +207,3 @@ def _sections(trained: Trained) -> Iterator[str]:
         for name, version in versions.items()
         if version
     )
-    yield from ("", "## Suite", "", "```json", json.dumps(suite_document(suite), indent=1), "```")

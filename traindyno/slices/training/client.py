@@ -50,19 +50,52 @@ from traindyno.slices.training.model_folder import leave_model
 from traindyno.slices.training.plan import Training
 from traindyno.slices.training.report import compared, compared_time_and_cost
 
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        help="An execution, whose verdict's cell is trained; with --resume, a training.",
+        callback=execution_name,
+    ),
+]
+MaxUsdOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01,
+        callback=finite,
+        help="The most that the training may cost; by default what the projection needs, and "
+        "one job more.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="NAME=VALUE: a script's hyperparameter that differs from the trials'."
+    ),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue a training that was stopped, or that failed.")
+]
+DeployOption = Annotated[
+    bool, typer.Option("--deploy", help="Then serve the model, as `traindyno deploy` does.")
+]
+NameOption = Annotated[
+    str | None,
+    typer.Option(help=f"The training's name, {EXECUTION_NAME_RULE}.", callback=new_execution_name),
+]
+
 
 def _hyperparameters(given: list[str] | None) -> dict[str, JsonValue]:
-    """``NAME=VALUE``; the value is JSON, or text. Raises BadParameter."""
-    found: dict[str, JsonValue] = {}
-    for each in given or ():
-        name, sign, text = each.partition("=")
+    """Read ``NAME=VALUE``; the value is JSON, or text. Raises BadParameter."""
+    hyperparameters: dict[str, JsonValue] = {}
+    for assignment in given or ():
+        name, sign, text = assignment.partition("=")
         if not name or not sign:
-            raise typer.BadParameter(f"got {each}, expected NAME=VALUE", param_hint="--set")
+            raise typer.BadParameter(f"got {assignment}, expected NAME=VALUE", param_hint="--set")
         try:
-            found[name] = json.loads(text)
+            hyperparameters[name] = json.loads(text)
         except ValueError:
-            found[name] = text
-    return found
+            hyperparameters[name] = text
+    return hyperparameters
 
 
 @with_options_of(
@@ -79,43 +112,15 @@ def _hyperparameters(given: list[str] | None) -> dict[str, JsonValue]:
 )
 def train(
     choice: LabChoice,
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="An execution, whose verdict's cell is trained; with --resume, a training.",
-            callback=execution_name,
-        ),
-    ],
+    source: SourceArgument,
     *,
     cell: CellOption = None,
-    max_usd: Annotated[
-        float | None,
-        typer.Option(
-            min=0.01,
-            callback=finite,
-            help="The most that the training may cost; by default what the projection needs, and "
-            "one job more.",
-        ),
-    ] = None,
+    max_usd: MaxUsdOption = None,
     spot: Annotated[bool, typer.Option("--spot", help="Train on spot instances.")] = False,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="NAME=VALUE: a script's hyperparameter that differs from the trials'."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue a training that was stopped, or that failed.")
-    ] = False,
-    deploy: Annotated[
-        bool, typer.Option("--deploy", help="Then serve the model, as `traindyno deploy` does.")
-    ] = False,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            help=f"The training's name, {EXECUTION_NAME_RULE}.", callback=new_execution_name
-        ),
-    ] = None,
+    set_: SetOption = None,
+    resume: ResumeOption = False,
+    deploy: DeployOption = False,
+    name: NameOption = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Only start it.")] = False,
     folder: FolderOption = DEFAULT_FOLDER,
 ) -> None:
@@ -129,10 +134,7 @@ def train(
     changes = _hyperparameters(set_)
     target = choice.find_target()
     if resume:
-        suite, training = plan_to_resume(target, source, max_usd=amount)
-        if not any(checkpoint_keys(target, training).values()):
-            before = training.earlier[-1]
-            tell(f"{before} left no checkpoint: {training.execution_id} begins again with step 1")
+        suite, training = _resumed(target, source, amount)
     else:
         target.require_execution(source)
         suite, training = plan_from_verdict(
@@ -151,19 +153,29 @@ def train(
         deploy_recommended(choice, training.execution_id)
 
 
+def _resumed(
+    target: LabTarget, training_id: str, max_usd: Decimal | None
+) -> tuple[Suite, Training]:
+    suite, training = plan_to_resume(target, training_id, max_usd=max_usd)
+    if not any(checkpoint_keys(target, training).values()):
+        before = training.earlier[-1]
+        tell(f"{before} left no checkpoint: {training.execution_id} begins again with step 1")
+    return suite, training
+
+
 def start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
-    found = training.projected
+    projected = training.projected
     limits = suite.limits
-    if found is not None:
+    if projected is not None:
         yield "projected: " + ", ".join(
-            " ".join(each.texts()[:2]) for each in compared_time_and_cost(found, None, None)
+            " ".join(figure.texts()[:2]) for figure in compared_time_and_cost(projected, None, None)
         )
-    if found is not None and found.usd is not None and found.usd > limits.max_usd:
+    if projected is not None and projected.usd is not None and projected.usd > limits.max_usd:
         yield (
             f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, "
             "the training stops"
         )
-    if found is not None and (found.seconds or 0) > MOST_HOURS * 3600:
+    if projected is not None and (projected.seconds or 0) > MOST_HOURS * 3600:
         yield (
             f"caution: an execution ends after {MOST_HOURS // 24} days, and the projection is "
             "longer: --resume goes on then"
@@ -182,8 +194,8 @@ def start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
 
 
 def show_training(target: LabTarget, training: Training, folder: Path) -> None:
-    """Follow it to its end; print what was projected and what it was, and download its model
-    card.
+    """Follow a training to its end, print what was projected and what it took, and download its
+    model card.
     """
     name = training.execution_id
     ended = follow_to_end(target, name, TrainingDisplay(target, training, tell))
@@ -192,18 +204,20 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
         raise ExecutionFailed(
             ended, [f"{name}: {ended.status.lower()}, without a result", ended.cause or ""]
         )
-    found = compared(training, result)
+    figures = compared(training, result)
     if result.outcome is not Outcome.COMPLETED:
-        so_far = ", ".join(each.texts()[2] for each in found[:2])
+        so_far = ", ".join(figure.texts()[2] for figure in figures[:2])
         why = f": {result.message}" if result.message else ""
         tell(f"{name}: {result.outcome.replace('_', ' ')} after {so_far}{why}")
         more = " --max-usd USD" if result.outcome is Outcome.COST_STOPPED else ""
         again = f"traindyno train --resume {training.training_id}{more}{target.option}"
         tell(f"its checkpoints are kept; go on with: {again}")
         raise typer.Exit(FAILED)
-    table = titled_table(f"{training.training_id}: completed", *(f"{each}~" for each in HEADINGS))
-    for each in found:
-        table.add_row(*each.texts())
+    table = titled_table(
+        f"{training.training_id}: completed", *(f"{heading}~" for heading in HEADINGS)
+    )
+    for figure in figures:
+        table.add_row(*figure.texts())
     STANDARD_OUTPUT.print(table)
     for evaluation in result.measured.evaluations if result.measured else ():
         metrics = evaluation.metrics.items()
@@ -223,7 +237,10 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
 
 
 def leave_trained_model(target: LabTarget, execution: str, folder: Path) -> None:
-    """Nothing of an execution that is no training, or that saved no model. Raises ModelNotLeft."""
+    """Download the model of a training; nothing if the execution is no training, or saved no model.
+
+    Raises ModelNotLeft.
+    """
     training = find_training(target, execution)
     result = None if training is None else find_result(target, training)
     if result is None or result.outcome is not Outcome.COMPLETED:

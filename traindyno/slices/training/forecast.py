@@ -1,5 +1,5 @@
-"""How a training goes against its projection: what is left, and whether it stays inside the
-interval.
+"""How a training goes against its projection: the time and cost left, and whether it stays inside
+the interval.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,10 @@ LONGEST_STEP_SECONDS = 28 * 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPace:
-    """``step`` is the last one in the log.
+    """Pace of a training's steps.
 
-    ``step_seconds`` are from the begin of a step to that of the next, on average.
+    ``step`` is the last one in the log. ``step_seconds`` are from the begin of a step to the begin
+    of the next one, on average.
     """
 
     step: int
@@ -30,9 +31,9 @@ class StepPace:
 
 
 def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
-    """Of the last entries of a step log; None below three steps.
+    """The pace by the last entries of a step log; None below three steps.
 
-    A script may write what it likes into it; steps between which the clock was set are left out.
+    A script may write anything into the log. Steps between which the clock was set are left out.
     """
     steps: list[tuple[int, float]] = []
     for entry in entries:
@@ -52,7 +53,7 @@ def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is left is from now to the last step; the actual ``time`` and ``cost`` include it."""
+    """Time and cost left, from now to the last step; ``time`` and ``cost`` include them."""
 
     step: int
     steps: int
@@ -66,16 +67,18 @@ class Forecast:
         return not {"above", "below"} & {self.time.side, self.cost.side}
 
     def line(self) -> str:
-        """``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside the projected 70 s
-        (66 to 81 s)``.
+        """The forecast as text: ``step 120 of 2500; about 52.0 s, $0.02 left; in all 71.0 s, inside
+        the projected 70 s (66 to 81 s)``.
         """
         left = f"{seconds_text(self.left_seconds)}, {usd_text(self.left_usd)}"
         sums = []
-        for each in (self.time, self.cost):
-            if each.actual is None:
+        for figure in (self.time, self.cost):
+            if figure.actual is None:
                 continue
-            _, projected, actual, *_ = each.texts()
-            sums.append(f"{actual}, {each.side} the projected {projected}" if each.side else actual)
+            _, projected, actual, *_ = figure.texts()
+            sums.append(
+                f"{actual}, {figure.side} the projected {projected}" if figure.side else actual
+            )
         if not self.time.side:
             sums.append("no interval was projected")
         return f"step {self.step} of {self.steps}; about {left} left; in all {'; '.join(sums)}"
@@ -90,8 +93,15 @@ def forecast(
     spent_usd: float | None,
     usd_per_second: float,
 ) -> Forecast:
-    """``elapsed_seconds`` and ``spent_usd`` are of all its jobs until now, the running one
-    included.
+    """Compare a training's pace with its projection.
+
+    Args:
+        pace: Pace of its last steps.
+        projected: What the verdict projected, or None.
+        steps: Steps of the whole training.
+        elapsed_seconds: Of all its jobs until now, the running one included; None is unknown.
+        spent_usd: Of the same jobs; None is unknown.
+        usd_per_second: Price of the running job.
     """
     left = max(0, steps - pace.step) * pace.step_seconds
     left_usd = usd_per_second * left

@@ -29,12 +29,13 @@ class _Parts(RawIOBase):
     def readinto(self, buffer: Any) -> int:
         self._left = self._left or next(self._parts, b"")
         count = min(len(buffer), len(self._left))
-        buffer[:count], self._left = self._left[:count], self._left[count:]
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
         return count
 
 
 def _check_member(member: tarfile.TarInfo) -> None:
-    """Python has a filter for this since 3.11.4 only. A model has files and folders alone."""
+    """Refuse members of an archive that are no files or folders, as Python does since 3.11.4."""
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or not (member.isreg() or member.isdir()):
         raise tarfile.TarError(
@@ -44,7 +45,7 @@ def _check_member(member: tarfile.TarInfo) -> None:
 
 
 def leave_model(bucket: ResultsBucket, key: str, folder: Path) -> None:
-    """Unpacks the archive into ``folder``, as it arrives; files of the same names are replaced.
+    """Unpack the archive into ``folder``, as it arrives; files of the same names are replaced.
 
     Raises ModelNotLeft.
     """

@@ -19,7 +19,7 @@ from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, Settings
 from traindyno.core.s3_keys import SUITES_PREFIX
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
-from traindyno.core.suite.suite import MOST_HOURS, Limits, Suite
+from traindyno.core.suite.suite import MOST_HOURS, Limits, Measurement, Suite
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.figures.estimates import Interval
 
@@ -56,8 +56,10 @@ class Projected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """``training_id`` is the name of its first execution; after a stop, another ``execution_id``
-    continues it. ``steps`` of None: a script decides itself, or the number of devices is unknown.
+    """The record of a training.
+
+    ``training_id`` is the name of its first execution; after a stop, another ``execution_id``
+    continues it. ``steps`` is None if a script decides itself, or the number of devices is unknown.
     """
 
     training_id: str
@@ -84,7 +86,10 @@ class Training:
         usd: float | None,
         lines: Iterable[ReceiptLine] = (),
     ) -> "Training":
-        """``seconds``, ``usd`` and ``lines`` are those of the jobs before."""
+        """The training as the execution ``name`` continues it.
+
+        ``seconds``, ``usd`` and ``lines`` are those of the jobs before.
+        """
         return replace(
             self,
             execution_id=name,
@@ -114,20 +119,23 @@ def parse_training(document: Mapping[str, Any]) -> Training:
 def projected_of(
     row: CellRow, results: Iterable[RunResult], *, is_same_purchase: bool
 ) -> Projected:
-    """``is_same_purchase``: without it, the cost is another one."""
-    found = row.prediction
+    """The verdict's projection of the whole workload.
+
+    Without ``is_same_purchase`` the cost is left out, since the training pays another one.
+    """
+    prediction = row.prediction
     steps = row.steps_per_second
-    usd_interval = found.usd if found and is_same_purchase else None
+    usd_interval = prediction.usd if prediction and is_same_purchase else None
     if usd_interval and row.usd_per_hour is not None:
         # Whole seconds are billed, of the trials and of the training: each end may be off by one.
         usd_of_second = float(row.usd_per_hour / SECONDS_PER_HOUR)
         low = max(0.0, usd_interval.low - usd_of_second)
         high = usd_interval.high + usd_of_second
         usd_interval = replace(usd_interval, low=low, high=high)
-    peaks = [each.measured.peak_memory_bytes or 0 for each in results if each.measured]
+    peaks = [result.measured.peak_memory_bytes or 0 for result in results if result.measured]
     return Projected(
         seconds=row.seconds.mean if row.seconds else None,
-        seconds_interval=found.seconds if found else None,
+        seconds_interval=prediction.seconds if prediction else None,
         usd=row.usd.mean if row.usd and is_same_purchase else None,
         usd_interval=usd_interval,
         step_seconds=1 / steps.mean if steps else None,
@@ -154,33 +162,21 @@ def training_suite(
     projected: Projected | None = None,
     changes: Mapping[str, JsonValue] | None = None,
 ) -> Suite:
-    """One cell, which runs once to the end of the workload.
+    """A suite of one cell, which runs once to the end of the workload.
 
-    ``changes``: hyperparameters of a script, such as the number of its steps, that are other ones
-    than in the trials.
+    Args:
+        suite: Suite whose workload is trained.
+        cell: Cell to train.
+        limits: Limits of the training's jobs.
+        purchase: How the jobs are paid.
+        projected: What the verdict projected, or None.
+        changes: Hyperparameters of a script that differ from the trials', such as its number of
+            steps.
     """
-    plain = Settings(instance=cell.settings.instance)
-    settings = {each.name: getattr(cell.settings, each.name) for each in fields(Settings)}
-    chosen = {
-        name: value
-        for name, value in settings.items()
-        if name == "instance" or value != getattr(plain, name)
-    }
-    given = {**cell.hyperparameters, **(changes or {})}
-    is_script = suite.workload.task is Task.SCRIPT
-    measurement = suite.measurement
-    full_run = suite.workload.full_run
-    steps = steps_of(suite, cell.settings)
-    evaluate_every = (
-        full_run.evaluate_every_steps if full_run else None
-    ) or measurement.evaluate_every_steps
     return replace(
         suite,
         workload=replace(suite.workload, full_run=None),
-        training={
-            **chosen,
-            **{f"{HYPERPARAMETER_PREFIX}{name}": value for name, value in given.items()},
-        },
+        training=_training_section(cell, changes or {}),
         matrix={},
         baseline={},
         include=(),
@@ -188,28 +184,54 @@ def training_suite(
         search=Search.GRID,
         purchase=purchase,
         limits=replace(limits, chain_jobs=True),
-        measurement=replace(
-            measurement,
-            trials=1,
-            warmup=None,
-            stop_when=None,
-            confirm=None,
-            max_steps=steps or MOST_STEPS,
-            least_seconds=None,
-            evaluate=not is_script,
-            evaluate_every_steps=evaluate_every,
-            save_model=not is_script,
-            save_best=not is_script and evaluate_every is not None,
-            checkpoint_every_steps=None
-            if is_script
-            else _checkpoint_every(suite, steps, projected),
-            jobs=Jobs.SEPARATE,
-        ),
+        measurement=_measurement_of_training(suite, cell, projected),
+    )
+
+
+def _training_section(cell: Cell, changes: Mapping[str, JsonValue]) -> dict[str, Any]:
+    """The cell's settings that differ from the defaults, and its hyperparameters."""
+    usual = Settings(instance=cell.settings.instance)
+    settings = {field.name: getattr(cell.settings, field.name) for field in fields(Settings)}
+    section = {
+        name: value
+        for name, value in settings.items()
+        if name == "instance" or value != getattr(usual, name)
+    }
+    for name, value in {**cell.hyperparameters, **changes}.items():
+        section[f"{HYPERPARAMETER_PREFIX}{name}"] = value
+    return section
+
+
+def _measurement_of_training(suite: Suite, cell: Cell, projected: Projected | None) -> Measurement:
+    """One trial to the last step. It saves the model and checkpoints, but for a script."""
+    is_script = suite.workload.task is Task.SCRIPT
+    full_run = suite.workload.full_run
+    steps = steps_of(suite, cell.settings)
+    evaluate_every = full_run.evaluate_every_steps if full_run else None
+    if evaluate_every is None:
+        evaluate_every = suite.measurement.evaluate_every_steps
+    checkpoint_every = None if is_script else _checkpoint_every(suite, steps, projected)
+    return replace(
+        suite.measurement,
+        trials=1,
+        warmup=None,
+        stop_when=None,
+        confirm=None,
+        max_steps=steps or MOST_STEPS,
+        least_seconds=None,
+        evaluate=not is_script,
+        evaluate_every_steps=evaluate_every,
+        save_model=not is_script,
+        save_best=not is_script and evaluate_every is not None,
+        checkpoint_every_steps=checkpoint_every,
+        jobs=Jobs.SEPARATE,
     )
 
 
 def _checkpoint_every(suite: Suite, steps: int | None, projected: Projected | None) -> int:
-    """As the suite says of the whole training, else every ten minutes, and ten times at least."""
+    """Steps between checkpoints: as the suite says of the whole training, else every ten minutes,
+    and ten times at least.
+    """
     minutes = suite.workload.full_run.checkpoint_every_minutes if suite.workload.full_run else None
     step_seconds = projected.step_seconds if projected else None
     if minutes is None and suite.measurement.checkpoint_every_steps is not None:
@@ -227,11 +249,16 @@ def training_limits(
     projected: Projected,
     max_usd: Decimal | None,
 ) -> Limits:
-    """Jobs as long as the projection, or as the quota allows, and an amount that pays for one more
-    than it needs.
+    """Limits of a training: jobs as long as the projection, or as the quota allows, and an amount
+    that pays for one job more than it needs.
 
-    With ``max_usd``, a job is short enough that another one can be paid after it. ``usd_per_hour``:
-    of one instance. Without a projection, the suite's limits count.
+    Args:
+        limits: The suite's limits, which count without a projection.
+        settings: Settings of the trained cell.
+        usd_per_hour: Price of one instance; None is unknown.
+        projected: What the verdict projected.
+        max_usd: The most that the training may cost. A job is then short enough that another one
+            can be paid after it.
     """
     if projected.seconds is None:
         return limits if max_usd is None else replace(limits, max_usd=max_usd)

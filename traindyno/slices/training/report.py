@@ -18,8 +18,9 @@ PART = "training"
 
 
 def compared(training: Training, result: RunResult) -> tuple[ProjectedActual, ...]:
-    """The jobs of all its executions, from the creation of a job to the end of the last one of its
-    execution.
+    """Projected and actual time and cost of the jobs of all its executions.
+
+    Each job counts from its creation to the end of the last job of its execution.
     """
     before = training.projected or Projected()
     measured = result.measured
@@ -55,14 +56,18 @@ def compared_time_and_cost(
 
 
 def read_compared(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
-    """Nothing for an execution that is no training, was not projected, or has not trained the whole
+    """Projected and actual figures of a training.
+
+    There are none if the execution is no training, was not projected, or has not trained the whole
     workload.
     """
     training = bucket.find_as(training_key(execution_id), parse_training)
     if training is not None and training.projected is not None:
         for result in load_results(bucket, execution_id):
             if result.outcome is Outcome.COMPLETED:
-                yield from (each for each in compared(training, result) if each.ratio is not None)
+                yield from (
+                    figure for figure in compared(training, result) if figure.ratio is not None
+                )
 
 
 def draw_training(report: Report) -> Markup | None:
