@@ -185,11 +185,11 @@ def _converter() -> Converter:
     return strict_converter([ClaimedQuantity, ClaimedForm, ClaimedBound])
 
 
-def check_claims(suite: ClaimsSection) -> Iterator[Problem]:
-    if suite.claims is None:
+def check_claims(section: ClaimsSection) -> Iterator[Problem]:
+    if section.claims is None:
         return
     try:
-        parse_claims(suite.claims)
+        parse_claims(section.claims)
     except ClaimsInvalid as error:
         for problem in error.problems:
             yield Problem(
