@@ -76,5 +76,6 @@ def test_a_suite_with_a_trainer_of_trl_runs_to_its_verdict(name: str, lab: Local
     document["workload"]["source"] = str(SUITES / name)
     document["workload"]["environment"]["PYTHONPATH"] = str(TRL)
     document["limits"] |= {"max_job_seconds": 1800, "max_run_seconds": 900}  # a busy machine
+    document["measurement"] = {"trials": 1}
     report = lab.run_suite(document.pop("name"), document).json()
-    assert [result["outcome"] for result in report["results"]] == ["completed"] * 4
+    assert [result["outcome"] for result in report["results"]] == ["completed"] * 2
