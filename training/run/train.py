@@ -149,7 +149,6 @@ def train(
         after_step=after_step,
         checkpoints=checkpoints,
     )
-    return optimizer
 
 
 def run_steps(
