@@ -328,9 +328,9 @@ def claims_too_much(surface: Surface, played: Played) -> bool:
 
 
 def says_none_near_wrongly(surface: Surface, played: Played) -> bool:
-    """Whether "no other cell was within 5 % of it" was said, and one is."""
+    """Whether "every other cell was more than 5 % slower" was said, and one is not."""
     verdict = played.verdict
-    if verdict.finding is not Finding.ONLY_ONE or "no other cell was within" not in (
+    if verdict.finding is not Finding.ONLY_ONE or "every other cell" not in (
         none_near(verdict) or ""
     ):
         return False

@@ -103,7 +103,13 @@ def none_near(verdict: Verdict) -> str | None:
         return None
     if verdict.dropped and not _left_behind(verdict):
         return "only it was measured again, and trials of the others failed"
-    return f"no other cell was within {share_text(verdict.scatter.nearer, digits=0)} of it"
+    completed = " that completed" if any(row.failed for row in verdict.rows) else ""
+    nearer = share_text(verdict.scatter.nearer, digits=0)
+    return f"every other cell{completed} was more than {nearer} {_worse(verdict)}"
+
+
+def _worse(verdict: Verdict) -> str:
+    return "slower" if verdict.metric.is_time else "dearer"
 
 
 def _left_behind(verdict: Verdict) -> list[float]:
@@ -116,13 +122,12 @@ def _left_behind(verdict: Verdict) -> list[float]:
 
 def describe_search(verdict: Verdict) -> Iterator[str]:
     if behind := _left_behind(verdict):
-        word = "slower" if verdict.metric.is_time else "dearer"
         scatter = verdict.scatter.share
         by = share_text(scatter, digits=0 if scatter >= 0.01 else 1)
         runs = "its one run" if len(behind) == 1 else "one run each"
+        measured = f"measured {_ends(behind)} {_worse(verdict)} than the recommended cell"
         yield (
-            f"{_cells(behind)} dropped: in {runs}, measured {_ends(behind)} {word} than the "
-            f"recommended cell (single runs scatter by about {by})."
+            f"{_cells(behind)} dropped: in {runs}, {measured} (single runs scatter by about {by})."
         )
     if least := sorted(
         row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None

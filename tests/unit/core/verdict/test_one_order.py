@@ -35,7 +35,7 @@ from traindyno.figures.selection import Relation
 from traindyno.slices.pricing.lab import price_options
 
 NEAR = 1e-6
-NONE_NEAR = "no other cell was within 5 % of it"
+NONE_NEAR = "was more than 5 %"
 ONE_TYPE, TWO_TYPES = ("ml.p4d.24xlarge",), ("ml.p4d.24xlarge", "ml.p5.48xlarge")
 
 

@@ -21,7 +21,7 @@ def verdict_of(dropped: Mapping[str, float], failed: int = 0) -> Verdict:
 @pytest.mark.parametrize(
     ("ratio", "failed", "said"),
     [
-        (1 / 1.09, 0, "no other cell was within 5 % of it"),
+        (1 / 1.09, 0, "every other cell was more than 5 % dearer"),
         (1 / 1.09, 1, "only it was measured again, and trials of the others failed"),
     ],
 )
@@ -37,7 +37,7 @@ def test_without_a_race_nothing_is_said_of_dropped_cells() -> None:
 
 def test_seeds_make_times_to_a_quality_scatter_more() -> None:
     verdict = replace(verdict_of({SECOND: 1 / 1.4}), scatter=replace(SCATTER, nearer=0.1))
-    assert none_near(verdict) == "no other cell was within 10 % of it"
+    assert none_near(verdict) == "every other cell was more than 10 % dearer"
 
 
 @pytest.mark.parametrize(("scatter", "said"), [(0.01, "about 1 %"), (0.003, "about 0.3 %")])
