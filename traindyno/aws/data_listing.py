@@ -88,9 +88,13 @@ class DataListing:
         if uri not in self._listed:
             prefix = urlsplit(uri).path.lstrip("/")
             self._listed[uri] = [
-                (item["Key"].removeprefix(prefix).lstrip("/"), int(item["Size"]), item["ETag"])
+                (
+                    stored["Key"].removeprefix(prefix).lstrip("/"),
+                    int(stored["Size"]),
+                    stored["ETag"],
+                )
                 for page in self._pages(uri)
-                for item in page.get("Contents", [])
+                for stored in page.get("Contents", [])
             ]
         return self._listed[uri]
 

@@ -27,6 +27,6 @@ def put_verdict_event(events: "EventBridgeClient", detail: Mapping[str, Any]) ->
     answer = events.put_events(
         Entries=[{"Source": EVENT_SOURCE, "DetailType": DETAIL_TYPE, "Detail": json.dumps(detail)}]
     )
-    refused = [entry for entry in answer["Entries"] if "ErrorCode" in entry]
+    refused = [answered for answered in answer["Entries"] if "ErrorCode" in answered]
     if refused:
         raise ServiceFault(f"the event bus refused {DETAIL_TYPE}: {refused[0]}")

@@ -94,17 +94,20 @@ class Objects:
         after ``since``.
         """
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        items = (
-            item
+        objects = (
+            stored
             for page in pages
-            for item in page.get("Contents", [])
-            if not item["Key"].startswith(besides)
+            for stored in page.get("Contents", [])
+            if not stored["Key"].startswith(besides)
         )
         return any(
-            (time := item.get("LastModified")) is None or time.timestamp() > since for item in items
+            (time := stored.get("LastModified")) is None or time.timestamp() > since
+            for stored in objects
         )
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
         """The keys in the order of their UTF-8 bytes, with the bytes of each object."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        return ((item["Key"], item["Size"]) for page in pages for item in page.get("Contents", []))
+        return (
+            (stored["Key"], stored["Size"]) for page in pages for stored in page.get("Contents", [])
+        )

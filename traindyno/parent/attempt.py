@@ -61,7 +61,7 @@ def job_began_at(host: Host) -> float:
     started = launcher_started(host.environment) or time.time()
     try:
         folder = host.folder_of("SM_INPUT_CONFIG_DIR", "input/config")
-        written = [entry.stat().st_mtime for entry in os.scandir(str(folder))]
+        written = [file.stat().st_mtime for file in os.scandir(str(folder))]
     except OSError:
         written = []
     return min(

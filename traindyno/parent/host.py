@@ -106,9 +106,9 @@ class Host(NamedTuple):
         if isinstance(value, str):
             return _localised_text(value, root)
         if isinstance(value, dict):
-            return {name: self.localised(item) for name, item in value.items()}
+            return {name: self.localised(part) for name, part in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.localised(item) for item in value]
+            return [self.localised(element) for element in value]
         return value
 
 

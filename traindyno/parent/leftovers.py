@@ -19,7 +19,7 @@ QUERY = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
 def shared_memory(folder: Optional[Path]) -> Dict[str, int]:
     """Inode of each name in shared memory. A name that is used again has another inode."""
     try:
-        return {entry.name: entry.inode() for entry in os.scandir(str(folder))} if folder else {}
+        return {file.name: file.inode() for file in os.scandir(str(folder))} if folder else {}
     except OSError:
         return {}
 

@@ -85,15 +85,15 @@ def kill_all(kept: FrozenSet[int] = NOBODY, meanwhile: Callable[[], None] = lamb
     wait_until_gone(UNKILLABLE_SECONDS, kept, meanwhile, signal.SIGKILL)
 
 
-def marked(entry: str) -> Set[int]:
-    """Processes, other than this one, that have ``entry`` (NAME=value) in the environment with
+def marked(variable: str) -> Set[int]:
+    """Processes, other than this one, that have ``variable`` (NAME=value) in the environment with
     which they started.
     """
     numbers = (int(folder.name) for folder in _process_folders())
     return {
         number
         for number in numbers
-        if number != os.getpid() and entry.encode() in environment_of(number)
+        if number != os.getpid() and variable.encode() in environment_of(number)
     }
 
 

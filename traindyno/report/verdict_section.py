@@ -38,11 +38,11 @@ def _list(heading: str, items: Sequence[str]) -> Markup | None:
     rest = items[MOST_ITEMS:]
     return join(
         element("h3", heading),
-        element("ul", *(element("li", item) for item in first)),
+        element("ul", *(element("li", sentence) for sentence in first)),
         element(
             "details",
             element("summary", f"{len(rest)} more"),
-            element("ul", *(element("li", item) for item in rest)),
+            element("ul", *(element("li", sentence) for sentence in rest)),
         )
         if rest
         else None,

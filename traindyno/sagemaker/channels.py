@@ -82,7 +82,7 @@ def _path(source: Dataset | Model | Tokenizer | None) -> str | None:
 def channel(name: str, uri: str, mode: InputMode) -> dict[str, Any]:
     """One entry of InputDataConfig."""
     source = {"S3DataType": "S3Prefix", "S3Uri": uri, "S3DataDistributionType": "FullyReplicated"}
-    entry: dict[str, Any] = {"DataSource": {"S3DataSource": source}, "ChannelName": name}
+    described: dict[str, Any] = {"DataSource": {"S3DataSource": source}, "ChannelName": name}
     if mode is not InputMode.FILE:
-        entry["InputMode"] = mode.value
-    return entry
+        described["InputMode"] = mode.value
+    return described

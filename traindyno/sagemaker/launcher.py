@@ -131,7 +131,7 @@ def own_hyperparameters(run: Run, suite: Suite) -> dict[str, Any]:
 def _measurement_of(run: Run, suite: Suite) -> RunMeasurement:
     asked = suite.job_measurement
     measurement = RunMeasurement(
-        **{each.name: getattr(asked, each.name) for each in fields(RunMeasurement)}
+        **{field.name: getattr(asked, field.name) for field in fields(RunMeasurement)}
     )
     if run.confirming_steps is None:
         return measurement

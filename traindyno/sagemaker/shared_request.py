@@ -54,15 +54,15 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
     """
     wanted = {run.run_id: run_channels(run, suite.workload) for run, suite in runs}
     taken = {DOCUMENT_CHANNEL, CODE_CHANNEL}
-    reserved = taken | {entry["ChannelName"] for entries in wanted.values() for entry in entries}
+    reserved = taken | {needed["ChannelName"] for entries in wanted.values() for needed in entries}
     made: list[dict[str, Any]] = []
     names: dict[str, dict[str, str]] = {}
     job_names: dict[str, str] = {}
     for run_id, entries in wanted.items():
         names[run_id] = {}
-        for entry in entries:
-            name = entry["ChannelName"]
-            content = repr(sorted(entry.items()))
+        for needed in entries:
+            name = needed["ChannelName"]
+            content = repr(sorted(needed.items()))
             if content not in job_names:
                 free = (
                     free_name
@@ -72,7 +72,7 @@ def shared_channels(runs: Sequence[tuple[Run, Suite]]) -> SharedChannels:
                 job_names[content] = name if name not in taken else next(free)
                 taken.add(job_names[content])
                 reserved.add(job_names[content])
-                made.append({**entry, "ChannelName": job_names[content]})
+                made.append({**needed, "ChannelName": job_names[content]})
             names[run_id][name] = job_names[content]
     assert len(made) <= SHARED_CHANNELS, (
         f"{', '.join(wanted)}: the planner shares no job with {len(made)} channels"

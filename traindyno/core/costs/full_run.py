@@ -29,11 +29,11 @@ class Rescheduled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """What the trial spent on events of one kind: for each, for each step, and beside the step
+    """What the trial spent on events of one kind: for one event, for one step, and beside the step
     time.
     """
 
-    each: float
+    per_event: float
     per_step: float
     once_seconds: float
 
@@ -56,14 +56,14 @@ def reschedule(result: RunResult) -> Rescheduled | None:
             return None
         rest = rest - seen.per_step
         once = once + seen.once_seconds
-        checkpoint_share = seen.each / (given.checkpoint_every_minutes * SECONDS_PER_MINUTE)
+        checkpoint_share = seen.per_event / (given.checkpoint_every_minutes * SECONDS_PER_MINUTE)
     if given.evaluate_every_steps is not None:
         seen = _seen_evaluations(result, measured)
         if seen is None:
             return None
         rest = rest - seen.per_step
         once = once + seen.once_seconds
-        added = seen.each / given.evaluate_every_steps
+        added = seen.per_event / given.evaluate_every_steps
     return Rescheduled(slower=(rest + added) * (1 + checkpoint_share) / step, once_seconds=once)
 
 
@@ -90,7 +90,7 @@ def checkpoint_seconds(result: RunResult) -> float | None:
 def _seen_checkpoints(measured: MeasuredRun) -> _Seen | None:
     checkpoints = _seen_events(measured, CHECKPOINTS)
     if checkpoints is None and measured.checkpoint_seconds is not None:
-        return _Seen(each=measured.checkpoint_seconds, per_step=0.0, once_seconds=0.0)
+        return _Seen(per_event=measured.checkpoint_seconds, per_step=0.0, once_seconds=0.0)
     return checkpoints
 
 
@@ -99,7 +99,9 @@ def _seen_evaluations(result: RunResult, measured: MeasuredRun) -> _Seen | None:
     evaluations = _seen_events(measured, EVALUATIONS)
     seconds = sum(result.phases_seconds.get(name, 0.0) for name in EVALUATIONS)
     if evaluations is None and measured.evaluations and seconds > 0:
-        return _Seen(each=seconds / len(measured.evaluations), per_step=0.0, once_seconds=seconds)
+        return _Seen(
+            per_event=seconds / len(measured.evaluations), per_step=0.0, once_seconds=seconds
+        )
     return evaluations
 
 
@@ -111,7 +113,7 @@ def _seen_events(measured: MeasuredRun, names: Sequence[str]) -> _Seen | None:
         return None
     total = sum(event.seconds * event.count for event in recurring) + sum(once)
     return _Seen(
-        each=total / count,
+        per_event=total / count,
         per_step=sum(event.seconds_per_step for event in recurring),
         once_seconds=sum(once),
     )

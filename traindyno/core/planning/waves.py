@@ -102,6 +102,8 @@ def run_ids_of(items: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Raises VersionUnknown."""
     read = map(WAVE_ITEM.read, items)
     runs = (
-        run for item in read for run in (item["job"]["runs"] if "job" in item else [item["run"]])
+        run
+        for owner in read
+        for run in (owner["job"]["runs"] if "job" in owner else [owner["run"]])
     )
     return tuple(str(run["run_id"]) for run in runs)

@@ -58,5 +58,5 @@ def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
 
 def _argument(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ",".join(f"{name}={item}" for name, item in sorted(value.items()))
+        return ",".join(f"{name}={part}" for name, part in sorted(value.items()))
     return "" if value is None else str(list(value) if isinstance(value, tuple) else value)

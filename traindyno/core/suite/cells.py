@@ -213,14 +213,14 @@ def expand_cells(grid: Grid) -> tuple[Cell, ...]:
     baseline = baseline_point(grid)
     # Axes of ``exclude`` entries → the combinations of values that these entries exclude.
     excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
-    for entry in grid.exclude:
-        excluded.setdefault(tuple(entry), set()).add(tuple(map(typed, entry.values())))
+    for point in grid.exclude:
+        excluded.setdefault(tuple(point), set()).add(tuple(map(typed, point.values())))
     points = [
         point
         for point in grid_points(grid)
         if point == baseline or not _is_excluded(point, excluded)
     ]
-    points += [included_point(grid, entry) for entry in grid.include]
+    points += [included_point(grid, point) for point in grid.include]
     return label_cells(
         list({cell.cell_id: cell for cell in (make_cell(grid, point) for point in points)}.values())
     )
@@ -237,9 +237,9 @@ def baseline_point(grid: Grid) -> dict[str, Any]:
     return {**first, **grid.baseline}
 
 
-def included_point(grid: Grid, entry: Point) -> dict[str, Any]:
+def included_point(grid: Grid, changes: Point) -> dict[str, Any]:
     """An ``include`` entry is the baseline with these changes."""
-    return {**baseline_point(grid), **entry}
+    return {**baseline_point(grid), **changes}
 
 
 def is_in_grid(grid: Grid, wanted: Point) -> bool:

@@ -154,7 +154,7 @@ def schema_of(kind: Any, special: Mapping[Any, Schema]) -> Schema:
 def _object_schema(kind: Any, special: Mapping[Any, Schema]) -> Schema:
     hints = get_type_hints(kind)
     required = [
-        each.name for each in fields(kind) if MISSING is each.default is each.default_factory
+        field.name for field in fields(kind) if MISSING is field.default is field.default_factory
     ]
     schema: Schema = {
         "type": "object",
@@ -255,11 +255,11 @@ def with_tables(document: str, features: Sequence[SuiteFeature]) -> str:
     further = [(section, "") for section in sections_of(features)]
     tables = {**TABLES, "limits": (*TABLES["limits"], *further)}
 
-    def section(found: re.Match[str]) -> str:
+    def section(marked: re.Match[str]) -> str:
         rows = "".join(
-            row for kind, path in tables[found["name"]] for row in field_rows(kind, path)
+            row for kind, path in tables[marked["name"]] for row in field_rows(kind, path)
         )
-        return f"{found[1]}\n{HEAD}{rows}\n{found[3]}"
+        return f"{marked[1]}\n{HEAD}{rows}\n{marked[3]}"
 
     return SECTION.sub(section, document)
 

@@ -143,19 +143,19 @@ def _check_baseline(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_excluded(suite: Suite) -> Iterator[Problem]:
-    for index, entry in enumerate(suite.exclude):
+    for index, point in enumerate(suite.exclude):
         path = f"exclude[{index}]"
-        unknown = list(_check_axis_names(suite, path, entry))
+        unknown = list(_check_axis_names(suite, path, point))
         yield from unknown
-        if not entry:
+        if not point:
             yield Problem(
                 path=path,
                 message="an empty mapping excludes every cell, expected at least one axis",
             )
-        elif not unknown and not is_in_grid(suite, entry):
+        elif not unknown and not is_in_grid(suite, point):
             yield Problem(
                 path=path,
-                message=f"got {_point_text(entry)}, expected values that the matrix holds",
+                message=f"got {_point_text(point)}, expected values that the matrix holds",
             )
 
 
@@ -172,10 +172,10 @@ def _check_axis_names(suite: Suite, path: str, point: Mapping[str, Any]) -> Iter
 def _check_included(suite: Suite) -> Iterator[Problem]:
     grid = [make_cell(suite, point).cell_id for point in grid_points(suite)]
     seen = set(grid)
-    for index, entry in enumerate(suite.include):
-        cell_id = make_cell(suite, included_point(suite, entry)).cell_id
+    for index, point in enumerate(suite.include):
+        cell_id = make_cell(suite, included_point(suite, point)).cell_id
         if cell_id in seen:
-            message = f"{_point_text(entry)} is already a cell of the grid, expected a further one"
+            message = f"{_point_text(point)} is already a cell of the grid, expected a further one"
             yield Problem(path=f"include[{index}]", message=message)
         seen.add(cell_id)
 

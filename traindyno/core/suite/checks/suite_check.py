@@ -88,7 +88,7 @@ def check_seed_argument(suite: Suite) -> Iterator[Problem]:
 def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "workload.hyperparameters", suite.workload.hyperparameters
     points = {"training": suite.training, "matrix": suite.matrix}
-    points |= {f"include[{index}]": entry for index, entry in enumerate(suite.include)}
+    points |= {f"include[{index}]": point for index, point in enumerate(suite.include)}
     for section, point in points.items():
         own = {
             name: value for name, value in point.items() if name.startswith(HYPERPARAMETER_PREFIX)
@@ -173,11 +173,11 @@ def _check_confirm(suite: Suite) -> Iterator[Problem]:
         ("max_run_seconds", limits.max_run_seconds, 1),
     ):
         if seconds is not None and seconds < (least := confirm.room_seconds(runs)):
-            each = (
+            planned = (
                 f"{'one run' if runs == 1 else 'two runs'} of confirm.minutes {confirm.minutes:g}"
             )
             message = (
-                f"got {seconds}, expected at least {least}: room for {each}, should they be slow"
+                f"got {seconds}, expected at least {least}: room for {planned}, should they be slow"
             )
             yield Problem(path=f"limits.{field}", message=message)
 
@@ -204,8 +204,8 @@ def _check_preparation(suite: Suite) -> Iterator[Problem]:
     if name is None:
         return
     yield from check_instance_type("preparation.instance", name)
-    found = find_instance_type(name)
-    if found and found.has_accelerator:
+    instance_type = find_instance_type(name)
+    if instance_type and instance_type.has_accelerator:
         message = (
             f"got {shown(name)}, expected a type without accelerators: {REMOTE_INSTANCE} or "
             f"{LOCAL_INSTANCE}"
@@ -217,18 +217,18 @@ def _points(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "training", suite.training
     yield "baseline", suite.baseline
     for section in ("include", "exclude"):
-        for index, entry in enumerate(getattr(suite, section)):
-            yield f"{section}[{index}]", entry
+        for index, point in enumerate(getattr(suite, section)):
+            yield f"{section}[{index}]", point
 
 
 def check_batch_search(suite: Suite) -> Iterator[Problem]:
     """A parent process starts the probes, and each later trial needs what the first one found."""
-    found = [
+    searches = [
         (path, value)
         for path, value in given_values(suite, BATCH_SIZE)
         if isinstance(value, BatchSearch)
     ]
-    for path, value in found:
+    for path, value in searches:
         yield from _check_argument(
             suite, f"{path}.argument", value.argument, "its batch per device"
         )
@@ -238,7 +238,7 @@ def check_batch_search(suite: Suite) -> Iterator[Problem]:
                 "hyperparameter"
             )
             yield Problem(path=f"{path}.argument", message=message)
-    if not found:
+    if not searches:
         return
     if suite.measurement.jobs is not Jobs.SHARED:
         message = (
@@ -288,12 +288,12 @@ def problems_of_the_rest(
     limits = {**ANY_LIMITS, **rest.get("limits", {})}
     filled = {**STAND_INS, **rest, "limits": limits}
     try:
-        found = [*check_suite(structure_suite(filled, features), features)]
+        problems = [*check_suite(structure_suite(filled, features), features)]
     except SuiteInvalid:
         return
     # messages name fields, and no section
     hidden = [LAST_NAME.findall(problem.path)[-1] for problem in wrong if "." in problem.path]
-    for problem in found:
+    for problem in problems:
         words = LAST_NAME.findall(problem.message)
         is_caused = any(get_close_matches(name, words, cutoff=MEANT) for name in hidden)
         if problem.path in there and not is_caused:
