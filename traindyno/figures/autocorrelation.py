@@ -104,8 +104,8 @@ def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:
     power = sum(residual * residual for residual in residuals)
     if power <= 0:
         return 0.0
-    found = sum(before * after for before, after in pairwise(residuals)) / power
-    corrected = found + (fitted + (fitted + 2) * found) / count
+    correlation = sum(before * after for before, after in pairwise(residuals)) / power
+    corrected = correlation + (fitted + (fitted + 2) * correlation) / count
     weight = min(max(corrected, _LEAST_AUTOCORRELATION), _MOST_AUTOCORRELATION)
     whitened = [after - weight * before for before, after in pairwise(residuals)]
     return _newey_west(whitened) / (1 - weight) ** 2
@@ -188,9 +188,9 @@ def largest_correlation(groups: Sequence[Sequence[float]]) -> float:
     """
     likelihoods = _log_likelihoods(groups)
     return max(
-        each
-        for each, found in zip(_GRID, likelihoods, strict=True)
-        if found >= max(likelihoods) - 0.5
+        correlation
+        for correlation, likelihood in zip(_GRID, likelihoods, strict=True)
+        if likelihood >= max(likelihoods) - 0.5
     )
 
 
@@ -201,7 +201,7 @@ def _log_likelihoods(groups: Sequence[Sequence[float]]) -> list[float]:
     usable = [group for group in groups if len(group) > 2 and _ratio(group) is not None]
     if not usable:
         return [-float(index) for index in range(len(_GRID))]
-    return [sum(_log_likelihood(group, each) for group in usable) for each in _GRID]
+    return [sum(_log_likelihood(group, correlation) for group in usable) for correlation in _GRID]
 
 
 def _log_likelihood(values: Sequence[float], correlation: float) -> float:

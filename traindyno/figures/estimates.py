@@ -195,8 +195,8 @@ class Comparison:
         if self.standard_error is None or self.degrees_of_freedom is None:
             return self
         own = self.standard_error**2
-        found = moderate(own, self.degrees_of_freedom, known, degrees)
-        return self._of(log(self.ratio), *found)
+        posterior = moderate(own, self.degrees_of_freedom, known, degrees)
+        return self._of(log(self.ratio), *posterior)
 
     def inflated(self, factor: float) -> "Comparison":
         """With a larger variance of the trials; what hosts contribute stays."""
@@ -208,16 +208,18 @@ class Comparison:
             standard_error=sqrt(of_hosts + factor * max(0.0, self.standard_error**2 - of_hosts)),
         )
 
-    def with_range(self, found: Range) -> "Comparison":
+    def with_range(self, undecided: Range) -> "Comparison":
         """``p`` becomes that of the point of the range that is nearest to no difference."""
-        if found.is_empty or self.p is None:
+        if undecided.is_empty or self.p is None:
             return self
-        nearest = log(self.ratio) + (found.high if self.ratio < 1 else found.low)
+        nearest = log(self.ratio) + (undecided.high if self.ratio < 1 else undecided.low)
         if nearest * log(self.ratio) <= 0:
-            return replace(self, range=found, p=1.0)
+            return replace(self, range=undecided, p=1.0)
         error = self.standard_error or 0.0
         degrees = self.degrees_of_freedom or inf
-        return replace(self, range=found, p=two_sided_p(nearest / error, degrees) if error else 0.0)
+        return replace(
+            self, range=undecided, p=two_sided_p(nearest / error, degrees) if error else 0.0
+        )
 
     def scaled(self, shift: float, variance: float) -> "Comparison":
         """Times a further factor whose logarithm is ``shift``, known with ``variance`` (normal)."""
@@ -255,8 +257,8 @@ class LogMean:
         """With what is known of the variance beforehand: see ``moderate``."""
         if self.variance is None or self.degrees_of_freedom is None:
             return self
-        found = moderate(self.variance, self.degrees_of_freedom, known, degrees)
-        return replace(self, variance=found[0], degrees_of_freedom=found[1])
+        posterior = moderate(self.variance, self.degrees_of_freedom, known, degrees)
+        return replace(self, variance=posterior[0], degrees_of_freedom=posterior[1])
 
     def plus(self, shift: float, variance: float) -> "LogMean":
         """The ratio times a further factor: its logarithm is normal, with mean ``shift`` and
@@ -285,7 +287,7 @@ def variance(values: Sequence[float]) -> float:
     """
     apart = [value - values[0] for value in values]
     center = fsum(apart) / len(apart)
-    return fsum([(each - center) ** 2 for each in apart]) / (len(apart) - 1)
+    return fsum([(deviation - center) ** 2 for deviation in apart]) / (len(apart) - 1)
 
 
 def log_mean(values: Sequence[float], *, inflation: float = 1.0) -> LogMean:
@@ -306,28 +308,31 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def estimate_of_mean(
-    found: LogMean,
+    mean: LogMean,
     values: Sequence[float],
     *,
     tails: tuple[float, float] | None = None,
     undecided: Range = NO_RANGE,
 ) -> Estimate:
-    """``found`` is the mean of ``values``.
+    """The mean of ``values`` with its interval.
 
-    ``tails`` (lower, upper) of None: equal ones. ``undecided`` widens.
+    Args:
+        mean: of the logarithms of ``values``.
+        tails: probabilities below and above the interval; None for equal ones.
+        undecided: what widens the interval.
     """
-    if found.variance is None or found.degrees_of_freedom is None:
-        return Estimate(mean=exp(found.mean), count=len(values), variation=None, interval=None)
-    error = sqrt(found.variance)
+    if mean.variance is None or mean.degrees_of_freedom is None:
+        return Estimate(mean=exp(mean.mean), count=len(values), variation=None, interval=None)
+    error = sqrt(mean.variance)
     lower, upper = tails or (_TAIL, _TAIL)
-    down, up = (t_quantile(1 - tail, found.degrees_of_freedom) * error for tail in (lower, upper))
+    down, up = (t_quantile(1 - tail, mean.degrees_of_freedom) * error for tail in (lower, upper))
     return Estimate(
-        mean=exp(found.mean),
+        mean=exp(mean.mean),
         count=len(values),
         variation=sqrt(variance(values)) / fmean(values),
         interval=Interval(
-            low=exp(found.mean + undecided.low - down),
-            high=exp(found.mean + undecided.high + up),
+            low=exp(mean.mean + undecided.low - down),
+            high=exp(mean.mean + undecided.high + up),
             confidence=1 - lower - upper,
         ),
     )
@@ -362,9 +367,9 @@ def compare_means(first: LogMean, second: LogMean) -> Comparison:
     """The degrees of freedom are those of Satterthwaite (1946)."""
     difference = first.mean - second.mean
     parts = [
-        (each.variance, each.degrees_of_freedom)
-        for each in (first, second)
-        if each.variance is not None and each.degrees_of_freedom is not None
+        (mean.variance, mean.degrees_of_freedom)
+        for mean in (first, second)
+        if mean.variance is not None and mean.degrees_of_freedom is not None
     ]
     if len(parts) < 2:
         return Comparison(ratio=exp(difference))

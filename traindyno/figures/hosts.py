@@ -123,13 +123,13 @@ def update_prior(
     The posterior of a variance under a scaled inverse chi-squared prior (Gelman et al., Bayesian
     Data Analysis, 3rd edition, section 2.6). A few trials therefore change the prior little.
     """
-    found = _variance_of_hosts(cells)
-    if found is None:
+    between = _variance_of_hosts(cells)
+    if between is None:
         return None
-    degrees = prior.degrees_of_freedom + found[1]
+    degrees = prior.degrees_of_freedom + between[1]
     deviation, typical = (
-        sqrt((prior.degrees_of_freedom * each**2 + found[1] * found[0]) / degrees)
-        for each in (prior.deviation, prior.typical)
+        sqrt((prior.degrees_of_freedom * deviation**2 + between[1] * between[0]) / degrees)
+        for deviation in (prior.deviation, prior.typical)
     )
     return HostSpread(
         deviation=deviation, typical=typical, degrees_of_freedom=degrees, source=source
@@ -191,7 +191,7 @@ def compare_on_hosts(
         for block in sorted(sides[0].keys() & sides[1].keys())
         for one, other in [(sides[0][block], sides[1][block])]
     ]
-    units = [[each.block or "" for each in unit] for unit in _by_draw(apart)[0].values()]
+    units = [[trial.block or "" for trial in unit] for unit in _by_draw(apart)[0].values()]
     if len(units) < len(apart):
         pool = NO_POOL
         sides = [
@@ -202,8 +202,8 @@ def compare_on_hosts(
             for side in sides
         ]
     least = LEAST_JOBS if sides is passes and any(trial.job for trial in first) else LEAST_COUNT
-    found = compare_in_blocks(sides[0], sides[1], pool, inflation=max(inflation), least=least)
-    return found or _compare_over_hosts(first, second, spreads, inflation)
+    comparison = compare_in_blocks(sides[0], sides[1], pool, inflation=max(inflation), least=least)
+    return comparison or _compare_over_hosts(first, second, spreads, inflation)
 
 
 def _compare_over_hosts(
@@ -222,25 +222,25 @@ def _compare_over_hosts(
     sides = list(zip((first, second), spreads, inflation, strict=True))
     means = [mean_over_hosts(trials, spread, factor) for trials, spread, factor in sides]
     assumed = [
-        each
-        for trials, each, _ in sides
-        if each.deviation and len(trials) > 1 and draw_count(trials) == 1
+        spread
+        for trials, spread, _ in sides
+        if spread.deviation and len(trials) > 1 and draw_count(trials) == 1
     ]
-    found = compare_means(means[0], means[1])
+    comparison = compare_means(means[0], means[1])
     if not assumed:
-        return found
+        return comparison
     of_hosts = sum(spread.deviation**2 for spread in assumed)
     if len(assumed) == 2 and assumed[0] == assumed[1]:
         own = [
             log_mean([trial.value for trial in trials], inflation=factor)
             for trials, _, factor in sides
         ]
-        parts = [(each.variance or 0.0, each.degrees_of_freedom or 1.0) for each in own]
+        parts = [(mean.variance or 0.0, mean.degrees_of_freedom or 1.0) for mean in own]
         parts.append((of_hosts, assumed[0].degrees_of_freedom))
-        found = comparison_of(
+        comparison = comparison_of(
             means[0].mean - means[1].mean, sum(part for part, _ in parts), satterthwaite(parts)
         )
-    return replace(found, host_variance=of_hosts)
+    return replace(comparison, host_variance=of_hosts)
 
 
 def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> LogMean:
@@ -248,10 +248,10 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
     means = [fmean(_logs(group)) for group in _by_draw(trials)[0].values()]
     if len(trials) == 1:
         return LogMean(mean=means[0], variance=None, degrees_of_freedom=None)
-    found, degrees = _variance_over_hosts(
+    variance_of_mean, degrees = _variance_over_hosts(
         trials, spread.deviation, spread.degrees_of_freedom, inflation, runs=0
     )
-    return LogMean(mean=fmean(means), variance=found, degrees_of_freedom=degrees)
+    return LogMean(mean=fmean(means), variance=variance_of_mean, degrees_of_freedom=degrees)
 
 
 def one_more_run(
@@ -316,17 +316,17 @@ def _by_draw(*cells: Sequence[Trial]) -> list[Draws]:
     for number, trial in enumerate(trial for trials in cells for trial in trials):
         joined = {label[host] for host in trial.hosts or () if host in label}
         if joined:
-            label.update({host: number for host, found in label.items() if found in joined})
+            label.update({host: number for host, draw in label.items() if draw in joined})
         label.update(dict.fromkeys(trial.hosts or (), number))
     unknown = sum(map(len, cells))
-    found: list[Draws] = []
+    draws_of_cells: list[Draws] = []
     for trials in cells:
         draws: Draws = {}
         for trial in trials:
             unknown += 1
             draws.setdefault(label[min(trial.hosts)] if trial.hosts else unknown, []).append(trial)
-        found.append(draws)
-    return found
+        draws_of_cells.append(draws)
+    return draws_of_cells
 
 
 def _logs(trials: Iterable[Trial]) -> list[float]:
@@ -338,10 +338,10 @@ def blocks_of(trials: Sequence[Trial], *, by_job: bool = True) -> Blocks:
 
     A trial without a round has one of its own. Without ``by_job``, all are by round.
     """
-    found: dict[str, list[Trial]] = {}
+    blocks: dict[str, list[Trial]] = {}
     for trial in trials:
         block = trial.block or f"alone {id(trial)}"
-        found.setdefault(
+        blocks.setdefault(
             f"{trial.job} {trial.block}" if by_job and trial.job is not None else block, []
         ).append(trial)
     return {
@@ -352,5 +352,5 @@ def blocks_of(trials: Sequence[Trial], *, by_job: bool = True) -> Blocks:
                 host for trial in alike for host in trial.hosts or filter(None, [trial.job])
             ),
         )
-        for block, alike in found.items()
+        for block, alike in blocks.items()
     }

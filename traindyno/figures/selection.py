@@ -104,18 +104,18 @@ def correct_for_selection(
     may stop at any look has as many chances as looks.
     """
     rivals = [
-        each
-        for each in comparisons
-        if each.standard_error is not None and not _is_beaten(each, SIGNIFICANCE)
+        comparison
+        for comparison in comparisons
+        if comparison.standard_error is not None and not _is_beaten(comparison, SIGNIFICANCE)
     ]
     tail = significance / 2 / (len(rivals) + 1)
-    behind = [-log(each.ratio) for each in rivals]
+    behind = [-log(rival.ratio) for rival in rivals]
     if not rivals or not any(behind):
         return Correction(shift=0.0, upper_tail=tail, lower_tail=significance / 2)
     center = sum(behind) / (len(rivals) + 1)
     spread = (center**2 + sum((value - center) ** 2 for value in behind)) / len(rivals)
     error = (
-        fmean([each.standard_error**2 for each in rivals if each.standard_error is not None]) / 2
+        fmean([rival.standard_error**2 for rival in rivals if rival.standard_error is not None]) / 2
     )
     return Correction(
         shift=min(1.0, error / spread) * center, upper_tail=tail, lower_tail=significance / 2

@@ -21,11 +21,8 @@ COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from (text for condition, text in _of_suite(verdict) if condition)
-    hazards = {
-        found.key: found
-        for row in verdict.rows
-        if row.trials and (found := row.hosts.hazard) is not None
-    }
+    measured = [row.hosts.hazard for row in verdict.rows if row.trials]
+    hazards = {hazard.key: hazard for hazard in measured if hazard is not None}
     for (instance, purchase), hazard in sorted(hazards.items()):
         if hazard.count or purchase == Purchase.SPOT:
             yield (
@@ -36,9 +33,9 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     for row in verdict.rows:
         yield from _of_cell(verdict, row)
     weights = {row.label: row.part(CellWeights) for row in verdict.rows}
-    texts = {str(each) for each in weights.values()}
-    if len(texts) > 1 and any(each.trained is not None for each in weights.values()):
-        parts = "; ".join(f"{label} trains {each}" for label, each in weights.items())
+    texts = {str(trained) for trained in weights.values()}
+    if len(texts) > 1 and any(cell.trained is not None for cell in weights.values()):
+        parts = "; ".join(f"{label} trains {trained}" for label, trained in weights.items())
         yield f"The cells do not train the same weights: {parts}."
     for confound in verdict.likeness.confounds:
         yield describe_confound(verdict, confound)
@@ -67,7 +64,7 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     is_quality = verdict.metric.is_to_target
     repeating = [row.label for row in rows if row.part(CellQuality).repeats_a_seed]
     one_seed = repeating and (
-        is_quality or any(each.finding is ParityFinding.ONE_SEED for each in parities)
+        is_quality or any(parity.finding is ParityFinding.ONE_SEED for parity in parities)
     )
     what = "The time and cost to the target" if is_quality else "The comparisons of losses"
     return (
@@ -97,7 +94,7 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
             ),
         ),
         (
-            min((each for each in draws if each is not None), default=2) < 2,
+            min((draw for draw in draws if draw is not None), default=2) < 2,
             "Some cells ran on one set of hosts only. The answer and its intervals hold for "
             "these hosts; others may differ.",
         ),

@@ -228,14 +228,14 @@ def find_trade_offs(verdict: Verdict) -> list[tuple[CellRow, Estimate, Estimate]
     known = [
         (row, seconds, usd)
         for row in verdict.ranked_rows
-        for found in (row if is_whole else row.part(CellQuality),)
-        for seconds, usd in ((found.seconds, found.usd),)
+        for figures in (row if is_whole else row.part(CellQuality),)
+        for seconds, usd in ((figures.seconds, figures.usd),)
         # one run of a dropped cell may be ahead of the recommended cell's mean
         if row.cell_id not in verdict.refused and verdict.dropped.get(row.cell_id, 0.0) <= 1
         if seconds is not None and usd is not None
     ]
     front: list[tuple[CellRow, Estimate, Estimate]] = []
-    for each in sorted(known, key=lambda each: (each[1].mean, each[2].mean)):
-        if not front or each[2].mean < front[-1][2].mean:
-            front.append(each)
+    for point in sorted(known, key=lambda point: (point[1].mean, point[2].mean)):
+        if not front or point[2].mean < front[-1][2].mean:
+            front.append(point)
     return front

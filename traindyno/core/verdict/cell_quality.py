@@ -47,8 +47,8 @@ def measure_quality(
     is_of_seeds = are_draws_of_seeds(runs.measured)
 
     def last(quality: Quality) -> Estimate | None:
-        found = (last_value(result, quality) for result in runs.measured)
-        values = [value for value in found if value is not None]
+        reported = (last_value(result, quality) for result in runs.measured)
+        values = [value for value in reported if value is not None]
         is_share = quality is Quality.ACCURACY
         if not values or not (is_share or all(value > 0 and isfinite(value) for value in values)):
             return None

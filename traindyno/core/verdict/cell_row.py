@@ -146,8 +146,8 @@ class CellRow:
     @property
     def failed(self) -> int:
         """Trials that failed because of the cell, those that diverged included."""
-        found = sum(count for outcome, count in self.outcomes.items() if outcome in OWN_FAILURES)
-        return found - (self.steadiness.lost_long_run == Outcome.TIMED_OUT)  # its limit's
+        failures = sum(count for outcome, count in self.outcomes.items() if outcome in OWN_FAILURES)
+        return failures - (self.steadiness.lost_long_run == Outcome.TIMED_OUT)  # its limit's
 
     @property
     def diverged(self) -> int:
@@ -189,7 +189,7 @@ def build_row(
         correction: of the best cell, for its selection.
     """
     results = runs.results
-    projections = [each for each in map(project_run, runs.measured) if each]
+    projections = [projection for projection in map(project_run, runs.measured) if projection]
     of_rate = correction.of_rate() if correction else None
     estimates = {
         column: model.estimate(runs.key, column, of_rate if column in RATES else correction)
@@ -197,7 +197,7 @@ def build_row(
     }
     prediction = _predict(runs, model, estimates, correction)
     if prediction is not None:
-        once = mean_of(each.overhead_seconds for each in projections) or 0.0
+        once = mean_of(projection.overhead_seconds for projection in projections) or 0.0
         estimates = _within_one_run(estimates, prediction, once)
     return CellRow(
         cell_id=runs.cell.cell_id,
@@ -295,11 +295,15 @@ def _within_one_run(
 def _time(runs: CellRuns, projections: Sequence[Projection]) -> CellTime:
     rates = runs.rates
     return CellTime(
-        overhead_seconds=mean_of(each.overhead_seconds for each in projections),
-        training_overhead_seconds=mean_of(each.training_overhead_seconds for each in projections),
-        before_training_seconds=mean_of(each.before_training_seconds for each in projections),
+        overhead_seconds=mean_of(projection.overhead_seconds for projection in projections),
+        training_overhead_seconds=mean_of(
+            projection.training_overhead_seconds for projection in projections
+        ),
+        before_training_seconds=mean_of(
+            projection.before_training_seconds for projection in projections
+        ),
         waiting_seconds=mean_of(result.phases_seconds.get("waiting") for result in runs.results),
-        billable_share=mean_of(each.billable_share for each in projections),
+        billable_share=mean_of(projection.billable_share for projection in projections),
         data_wait_share=mean_of(rate.data_wait_share for rate in rates),
         recurring_share=mean_of(rate.recurring_share for rate in rates),
         model_flops_utilization=mean_of(rate.model_flops_utilization for rate in rates),
@@ -331,7 +335,7 @@ def _hosts(runs: CellRuns, model: TrialModel, target: QualityTarget | None) -> C
     return CellHosts(
         spread=model.figures.cells[runs.key].hosts,
         draws=runs.host_draws,
-        others_cpu_share=max((each.others_share for each in contended), default=None),
+        others_cpu_share=max((contention.others_share for contention in contended), default=None),
         hazard=runs.hazard,
         hazard_width=reach.high - reach.low,
         uneven_faults=runs.uneven_faults,

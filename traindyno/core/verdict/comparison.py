@@ -64,7 +64,7 @@ def _environment(results: Sequence[RunResult]) -> dict[str, str]:
     for result in results:
         for name, value in _facts(result):
             values.setdefault(name, set()).add(value)
-    return {name: ", ".join(sorted(found)) for name, found in values.items()}
+    return {name: ", ".join(sorted(reported)) for name, reported in values.items()}
 
 
 def _facts(result: RunResult) -> Iterator[tuple[str, str]]:
@@ -147,10 +147,13 @@ class ExecutionComparison:
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
     """Raises NotComparable if the executions did not do the same work or share no cell."""
     (work, running), (other_work, other_running) = (
-        _work_and_running(each.suite) for each in (first, second)
+        _work_and_running(record.suite) for record in (first, second)
     )
-    if found := _differences(work, other_work):
-        lines = [f"{each.name}: {_cut(each.first)} → {_cut(each.second)}" for each in found]
+    if unlike := _differences(work, other_work):
+        lines = [
+            f"{difference.name}: {_cut(difference.first)} → {_cut(difference.second)}"
+            for difference in unlike
+        ]
         did = f"{first.execution_id} → {second.execution_id}: they did not do the same work"
         raise NotComparable("\n".join([did, *lines]))
     others = {_configuration(cell): cell for cell in second.cells}
@@ -163,7 +166,7 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
             f" {_labels(first.cells)}, the second {_labels(second.cells)}"
         )
     both = (first, second)
-    counted = [result for each in both for result in each.results]
+    counted = [result for record in both for result in record.results]
     hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
     sides = []
     for record, cells in zip(both, zip(*shared, strict=True), strict=True):

@@ -56,10 +56,10 @@ def threads_of(cell: Cell, measured: Sequence[RunResult]) -> Versions:
     """
     kind = find_instance_type(cell.settings.instance)
     environment = measured[0].environment if measured else None
-    found = environment.facts.get("thread_settings") if environment else None
-    if not isinstance(found, Mapping) or (kind is not None and kind.has_accelerator):
+    threads = environment.facts.get("thread_settings") if environment else None
+    if not isinstance(threads, Mapping) or (kind is not None and kind.has_accelerator):
         return {}
-    count = found.get("torch", found.get("OMP_NUM_THREADS"))
+    count = threads.get("torch", threads.get("OMP_NUM_THREADS"))
     return {} if count is None else {THREADS: str(count)}
 
 
@@ -144,19 +144,19 @@ def learning_key(cell: Cell, workload: Workload, samples_per_step: int | None) -
 def _derived_differences(
     first: Cell, second: Cell, changed: list[str], batches: GlobalBatches
 ) -> list[Difference]:
-    found = []
+    differences = []
     sizes = batches.of(first), batches.of(second)
     is_known = batches.is_planned or None not in sizes
     if is_known and sizes[0] != sizes[1] and not batches.is_only_batch(changed):
-        found.append(
+        differences.append(
             Difference(name="global batch", first=_known(sizes[0]), second=_known(sizes[1]))
         )
     rates = planned_learning_rate(first.settings), planned_learning_rate(second.settings)
     if batches.is_planned and rates[0] != rates[1] and "learning_rate" not in changed:
-        found.append(
+        differences.append(
             Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1]))
         )
-    return found
+    return differences
 
 
 def _value_text(cell: Cell, name: str) -> str:

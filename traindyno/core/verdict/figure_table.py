@@ -112,11 +112,11 @@ def _least_variances(runs: CellRuns, target: QualityTarget) -> Mapping[FigureCol
     """Of the mean of the trials. Evaluations q apart can hide a spread of q / 2."""
     reached = [reach_target(result, target) for result in runs.measured]
     steps = [
-        found.since_seconds / found.seconds for found in reached if found and found.seconds > 0
+        reach.since_seconds / reach.seconds for reach in reached if reach and reach.seconds > 0
     ]
     counts = {
         FigureColumn.SECONDS_TO_TARGET: len(steps),
-        FigureColumn.USD_TO_TARGET: sum(bool(found and found.usd) for found in reached),
+        FigureColumn.USD_TO_TARGET: sum(bool(reach and reach.usd) for reach in reached),
     }
     return {
         column: max(steps, default=0.0) ** 2 / 4 / counts[column]

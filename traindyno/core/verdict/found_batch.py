@@ -22,23 +22,23 @@ def searches_batch(cells: Iterable[Cell]) -> bool:
 
 def found_batches(results: Iterable[RunResult]) -> dict[str, int]:
     """Cell id → the batch of its earliest trial that found one and was measured with it."""
-    found: dict[str, int] = {}
-    for result in sorted(results, key=lambda each: each.run.trial):
+    batches: dict[str, int] = {}
+    for result in sorted(results, key=lambda result: result.run.trial):
         if result.found_batch is not None and result.outcome in HAD_BATCH:
-            found.setdefault(result.run.cell.cell_id, result.found_batch)
-    return found
+            batches.setdefault(result.run.cell.cell_id, result.found_batch)
+    return batches
 
 
 def batch_of_cell(results: Iterable[RunResult]) -> int | None:
     """What the cell's runs found, ``NONE_FITS`` if no batch fits. None if it is unknown."""
-    found = list[int]()
+    batches = list[int]()
     for result in results:
         finding = result.batch_finding
         batch = result.found_batch
         if finding is not None and not finding.fits and result.outcome not in HAD_BATCH:
             batch = None if finding.fits is None else NONE_FITS
-        found += [] if batch is None else [batch]
-    return next((batch for batch in found if batch != NONE_FITS), NONE_FITS if found else None)
+        batches += [] if batch is None else [batch]
+    return next((batch for batch in batches if batch != NONE_FITS), NONE_FITS if batches else None)
 
 
 def larger_may_fit(result: RunResult) -> bool:
@@ -54,7 +54,7 @@ def larger_may_fit(result: RunResult) -> bool:
     ):
         return False
     possible = dividing_batches(settings, world_size(settings) or 1)
-    return possible is None or any(each > finding.batch for each in possible)
+    return possible is None or any(batch > finding.batch for batch in possible)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,23 +74,23 @@ class CellBatch(StoredPart):
 
 def measure_batch(results: Sequence[RunResult]) -> CellBatch:
     batch = batch_of_cell(results)
-    facts = [each.environment.facts for each in results if each.environment]
-    peaks = [each.measured.peak_memory_bytes or 0 for each in results if each.measured]
+    facts = [result.environment.facts for result in results if result.environment]
+    peaks = [result.measured.peak_memory_bytes or 0 for result in results if result.measured]
     return CellBatch(
         peak_memory_bytes=max(peaks, default=0) or None,
         found=batch,
         larger_may_fit=any(
-            larger_may_fit(each) and batch_of_cell([each]) == batch for each in results
+            larger_may_fit(result) and batch_of_cell([result]) == batch for result in results
         ),
-        reduced=tuple(sorted({str(each[BATCH_SEARCH]) for each in facts if BATCH_SEARCH in each})),
+        reduced=tuple(sorted({str(fact[BATCH_SEARCH]) for fact in facts if BATCH_SEARCH in fact})),
     )
 
 
 def with_batches(runs: Sequence[Run], results: Iterable[RunResult]) -> tuple[Run, ...]:
     """Each run of a cell that searches, with the batch that was found."""
-    found = found_batches(results)
+    batches = found_batches(results)
     return tuple(
-        replace(run, found_batch=found.get(run.cell.cell_id))
+        replace(run, found_batch=batches.get(run.cell.cell_id))
         if run.cell.settings.batch_search
         else run
         for run in runs

@@ -177,5 +177,5 @@ def jobs_to_decide(
         return None
     level = significance if apart > 0 else SIGNIFICANCE
     needed = (t_quantile(1 - level, degrees) + t_quantile(POWER, degrees)) * error / abs(apart)
-    found = max(jobs + 1, ceil(jobs * needed**2))
-    return found if found <= MOST_JOBS else None
+    further = max(jobs + 1, ceil(jobs * needed**2))
+    return further if further <= MOST_JOBS else None

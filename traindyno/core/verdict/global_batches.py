@@ -40,12 +40,12 @@ class GlobalBatches:
         """
         if self.is_planned:
             return "batch_size_per_device"
-        found = [
+        dividing = [
             name
             for name in first.hyperparameters
             if all(self._divides(name, cell) for cell in (first, second))
         ]
-        return f"{HYPERPARAMETER_PREFIX}{found[0]}" if len(found) == 1 else None
+        return f"{HYPERPARAMETER_PREFIX}{dividing[0]}" if len(dividing) == 1 else None
 
     def steps_that_follow(self, first: Cell, second: Cell) -> frozenset[str]:
         """A script's numbers of steps that end both cells after as many examples."""

@@ -157,8 +157,8 @@ def find_crossover(
         return None
     if line.per_example >= other_line.per_example:
         return None
-    found = round((line.fixed - other_line.fixed) / (other_line.per_example - line.per_example))
-    return Crossover(cell_id=other.cell_id, examples=found) if found > 1 else None
+    equal_at = round((line.fixed - other_line.fixed) / (other_line.per_example - line.per_example))
+    return Crossover(cell_id=other.cell_id, examples=equal_at) if equal_at > 1 else None
 
 
 def cell_line(row: CellRow, metric: Metric, examples: int) -> CellLine | None:

@@ -36,13 +36,13 @@ def open_cells(verdict: Verdict, searched: Sequence[CellRuns]) -> list[CellRuns]
         return []
     near_limit = set(verdict.refused)
     rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
-    found = [
-        each
-        for each in searched
-        if each.cell.cell_id in {verdict.recommended, *rivals, *near_limit}
+    candidates = [
+        runs
+        for runs in searched
+        if runs.cell.cell_id in {verdict.recommended, *rivals, *near_limit}
     ]
-    is_open = len(found) > 1 or any(each.cell.cell_id in near_limit for each in found)
-    return found if is_open else []
+    is_open = len(candidates) > 1 or any(runs.cell.cell_id in near_limit for runs in candidates)
+    return candidates if is_open else []
 
 
 def is_futile(suite: Suite, verdict: Verdict) -> bool:
@@ -68,7 +68,7 @@ def next_race_trials(
     """
     if evidence.unlike is not None:
         return ()
-    done: dict[str, set[int]] = {each.cell.cell_id: set() for each in evidence.cells}
+    done: dict[str, set[int]] = {runs.cell.cell_id: set() for runs in evidence.cells}
     for result in results:
         done.setdefault(result.run.cell.cell_id, set()).add(result.run.trial)
     left = {
@@ -77,45 +77,45 @@ def next_race_trials(
     }
     gone = frozenset(
         result.run.run_id
-        for each in evidence.cells
-        if not each.outpaced
-        and (each.failed or not may_yet_win(evidence.refused.get(each.cell.cell_id)))
-        for result in each.measured
+        for runs in evidence.cells
+        if not runs.outpaced
+        and (runs.failed or not may_yet_win(evidence.refused.get(runs.cell.cell_id)))
+        for result in runs.measured
     )
     # cells of which no trial told how they do, which another one may; runs that are gone outpace no
     # cell
     untold = []
-    for each in evidence.cells:
-        outpaced = (result.bound is None or result.bound.by not in gone for result in each.outpaced)
-        is_out = each.measured or each.failed or any(outpaced) or len(each.others) >= MOST_UNTOLD
+    for runs in evidence.cells:
+        outpaced = (result.bound is None or result.bound.by not in gone for result in runs.outpaced)
+        is_out = runs.measured or runs.failed or any(outpaced) or len(runs.others) >= MOST_UNTOLD
         untold += (
             []
-            if is_out or not left[each.cell.cell_id]
-            else [(each.cell, left[each.cell.cell_id][0])]
+            if is_out or not left[runs.cell.cell_id]
+            else [(runs.cell, left[runs.cell.cell_id][0])]
         )
     if untold:
         return tuple(untold)
     return tuple(
-        (each.cell, trial)
-        for each in _choose(suite, evidence)
-        for trial in left[each.cell.cell_id][: evidence.passes]
+        (runs.cell, trial)
+        for runs in _choose(suite, evidence)
+        for trial in left[runs.cell.cell_id][: evidence.passes]
     )
 
 
 def _choose(suite: Suite, evidence: Evidence) -> list[CellRuns]:
     able = [
-        each
-        for each in evidence.cells
-        if may_yet_win(evidence.refused.get(each.cell.cell_id)) and each.measured
+        runs
+        for runs in evidence.cells
+        if may_yet_win(evidence.refused.get(runs.cell.cell_id)) and runs.measured
     ]
     searched = [
-        each for each in able if len(each.measured) > 1 or each.cell.cell_id in evidence.contenders
+        runs for runs in able if len(runs.measured) > 1 or runs.cell.cell_id in evidence.contenders
     ]
-    if all(len(each.measured) == 1 for each in searched):
+    if all(len(runs.measured) == 1 for runs in searched):
         return searched
     # rounds that ran cells again; a cell that left the race and came back adds none to the planned
     # ones
-    again = [result.run for each in searched for result in each.measured[1:]]
+    again = [result.run for runs in searched for result in runs.measured[1:]]
     if len({(run.execution_id, round_of(run)) for run in again}) >= looks_of(suite, evidence):
         return []
     verdict = judge_evidence(suite, evidence)
@@ -184,14 +184,14 @@ def confirming_steps(suite: Suite, verdict: Verdict) -> dict[str, int]:
         return {}
     nearest = sorted(verdict.dropped, key=lambda cell_id: -verdict.dropped[cell_id])
     leaders = [leader, *(rival.cell_id for rival in verdict.rivals), *nearest][:LEADERS]
-    found = {}
+    counts = {}
     for row in map(verdict.row, leaders):
         steps = row.steps_per_second
         samples = row.samples_per_second
         if steps is not None and samples is not None:
             seconds = min(60 * confirm.minutes, verdict.examples / samples.mean)
-            found[row.cell_id] = max(1, ceil(seconds * steps.mean))
-    return found
+            counts[row.cell_id] = max(1, ceil(seconds * steps.mean))
+    return counts
 
 
 def last_round(suite: Suite, cells: Sequence[Cell]) -> int:

@@ -25,7 +25,7 @@ def merge_reasons(reasons: Iterable[str]) -> list[str]:
         kinds.setdefault(_NUMBERS.sub("#", _NUMBER.sub("#", reason)), []).append(reason)
     return [
         (
-            f"{max(alike, key=lambda each: float(_NUMBER.findall(each)[-1]))} (the largest of "
+            f"{max(alike, key=lambda reason: float(_NUMBER.findall(reason)[-1]))} (the largest of "
             f"{len(alike)})"
         )
         if len(alike) > 1
@@ -37,8 +37,8 @@ def merge_reasons(reasons: Iterable[str]) -> list[str]:
 def open_reasons_text(verdict: Verdict) -> str:
     """Open reasons of the recommended cell and of cells that may be as good."""
     rows = _open_rows(verdict)
-    found = [(row.label, reason) for row in rows for reason in row.steadiness.undecided_reasons]
-    found += [
+    reasons = [(row.label, reason) for row in rows for reason in row.steadiness.undecided_reasons]
+    reasons += [
         (
             row.label,
             f"{hazard.low:.1g} to {hazard.high:.2g} interruptions per instance-hour are possible",
@@ -46,13 +46,13 @@ def open_reasons_text(verdict: Verdict) -> str:
         for row in _rows_of_unknown_hazard(verdict)
         if (hazard := row.hosts.hazard)
     ]
-    found += [
+    reasons += [
         (row.label, "faults of the service may be its own")
         for row in rows
         if row.hosts.uneven_faults is not None
     ]
     labels: dict[str, list[str]] = {}
-    for label, reason in found:
+    for label, reason in reasons:
         labels.setdefault(reason, []).append(f"of {label}")
     texts = [f"{' and '.join(named)}, {reason}" for reason, named in labels.items()]
     return f": {'; '.join(texts[:_MOST_NAMED])}" if texts else ""
@@ -82,7 +82,7 @@ def _open_rows(verdict: Verdict) -> list[CellRow]:
 def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
     """Rows whose unknown failure rate matters for the comparison with the first."""
     best, *others = _open_rows(verdict)
-    found: dict[str, CellRow] = {}
+    rows: dict[str, CellRow] = {}
     for other in others:
         # cells on the same capacity are compared at equal rates
         is_same = (
@@ -92,8 +92,8 @@ def _rows_of_unknown_hazard(verdict: Verdict) -> list[CellRow]:
         )
         width = 0.0 if is_same else best.hosts.hazard_width + other.hosts.hazard_width
         if expm1(min(1.0, width)) > verdict.tolerance:
-            found |= {row.cell_id: row for row in (best, other) if row.hosts.hazard_width}
-    return list(found.values())
+            rows |= {row.cell_id: row for row in (best, other) if row.hosts.hazard_width}
+    return list(rows.values())
 
 
 def none_near(verdict: Verdict) -> str | None:
@@ -145,5 +145,5 @@ def _cells(behind: Sequence[float]) -> str:
 
 def _ends(behind: Sequence[float]) -> str:
     return (
-        " to ".join(dict.fromkeys(f"{100 * each:.0f}" for each in (behind[0], behind[-1]))) + " %"
+        " to ".join(dict.fromkeys(f"{100 * share:.0f}" for share in (behind[0], behind[-1]))) + " %"
     )

@@ -33,8 +33,8 @@ def _downsample(result: RunResult, *, loss_points: int) -> RunResult:
         return result
     loss = downsample_loss(measured.loss, loss_points)
     points = (
-        replace(each, loss=_five_digits(each.loss), seconds=_five_digits(each.seconds))
-        for each in loss.points
+        replace(point, loss=_five_digits(point.loss), seconds=_five_digits(point.seconds))
+        for point in loss.points
     )
     loss = replace(loss, points=tuple(points))
     return replace(result, measured=replace(measured, loss=loss))
@@ -85,7 +85,7 @@ class Report:
         return any(result.is_simulated for result in self.results)
 
     def part(self, name: str, kind: type[Value]) -> tuple[Value, ...]:
-        return tuple(from_document(each, kind) for each in self.parts.get(name, ()))
+        return tuple(from_document(part, kind) for part in self.parts.get(name, ()))
 
 
 def shown_results(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[RunResult, ...]:
@@ -98,7 +98,8 @@ def shown_results(cells: Sequence[Cell], results: Sequence[RunResult]) -> tuple[
     share = max(1, len(results))
     loss_points = LOSS_POINTS_IN_ALL // share
     ranked = sorted(
-        results, key=lambda each: (order.get(each.run.cell.cell_id, len(order)), each.run.trial)
+        results,
+        key=lambda result: (order.get(result.run.cell.cell_id, len(order)), result.run.trial),
     )
     return tuple(_downsample(result, loss_points=loss_points) for result in ranked)
 
@@ -133,6 +134,6 @@ def parse_report(stored: Mapping[str, Any]) -> Report:
         ),
         parts={
             name: document[name]
-            for name in document.keys() - {each.name for each in fields(Report)}
+            for name in document.keys() - {field.name for field in fields(Report)}
         },
     )

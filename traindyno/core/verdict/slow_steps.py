@@ -66,21 +66,21 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
     """
     if parts is None or not is_wait_named(parts):
         return None
-    found = find_instance_type(settings.instance)
+    instance_type = find_instance_type(settings.instance)
     processes = world_size(settings)
     data_seconds = wait_share(parts).value * parts.step.mean
     workers = settings.loader_workers
     rest = parts.step.mean - data_seconds
     if (
-        found is None
-        or found.vcpus is None
+        instance_type is None
+        or instance_type.vcpus is None
         or processes is None
-        or not found.has_accelerator
+        or not instance_type.has_accelerator
         or rest <= 0
     ):
         return None
     # the vCPUs of each process without the one that it needs itself
-    most = max(0, found.vcpus // (processes // settings.instance_count) - 1)
+    most = max(0, instance_type.vcpus // (processes // settings.instance_count) - 1)
     load_seconds = data_seconds if workers == 0 else workers * parts.step.mean
     wanted = max(workers + 1, ceil(load_seconds / rest))
     advised = min(wanted, most)
@@ -106,8 +106,8 @@ class CellSteps(StoredPart):
 
 def measure_steps(settings: Settings, measured: Sequence[RunResult]) -> CellSteps:
     """Advice is for the built-in training code, which has the setting."""
-    parts = mean_parts(each.measured.step_parts for each in measured if each.measured)
-    is_built_in = any(RUN in each.environment.facts for each in measured if each.environment)
+    parts = mean_parts(result.measured.step_parts for result in measured if result.measured)
+    is_built_in = any(RUN in result.environment.facts for result in measured if result.environment)
     return CellSteps(
         step_parts=parts, loader_advice=advise_workers(settings, parts) if is_built_in else None
     )

@@ -31,7 +31,9 @@ class CellWeights(StoredPart):
 
 
 def measure_weights(settings: Settings, measured: Sequence[RunResult]) -> CellWeights:
-    models = [each.measured.model for each in measured if each.measured and each.measured.model]
+    models = [
+        result.measured.model for result in measured if result.measured and result.measured.model
+    ]
     return CellWeights(
         parameters=models[0].parameters if models else None,
         trained=models[0].trained if models else None,

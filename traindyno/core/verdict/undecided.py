@@ -22,10 +22,10 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     drifts = [run.drift for run in projected if run.drift]
     trend = None
     if drifts:  # the larger one of its errors: by the trends' own, and by the spread between trials
-        errors = [sqrt(sum(each.standard_error**2 for each in drifts)) / len(drifts)]
+        errors = [sqrt(sum(drift.standard_error**2 for drift in drifts)) / len(drifts)]
         if len(drifts) > 1:
-            errors.append(stdev([each.change for each in drifts]) / sqrt(len(drifts)))
-        trend = Drift(change=fmean([each.change for each in drifts]), standard_error=max(errors))
+            errors.append(stdev([drift.change for drift in drifts]) / sqrt(len(drifts)))
+        trend = Drift(change=fmean([drift.change for drift in drifts]), standard_error=max(errors))
     return Undecided(stalls=_stalls(projected), drift=trend.detected if trend else 0.0, trend=trend)
 
 
@@ -38,12 +38,14 @@ def _stalls(runs: Sequence[MeasuredRun]) -> Range:
     low = high = 0.0
     for own in single:
         unlike = [
-            each for each in own if not any(is_one_of(event, each.seconds) for event in recurring)
+            stall
+            for stall in own
+            if not any(is_one_of(event, stall.seconds) for event in recurring)
         ]
-        still_open = [each for each in unlike if not _comes_at_any_step(each, single)]
-        share = sum(each.share for each in still_open)
+        still_open = [stall for stall in unlike if not _comes_at_any_step(stall, single)]
+        share = sum(stall.share for stall in still_open)
         low += log(1 - share)
-        high += log(1 - share + sum(each.share_again for each in still_open))
+        high += log(1 - share + sum(stall.share_again for stall in still_open))
     return Range(low=low / len(runs), high=max(0.0, high) / len(runs))
 
 

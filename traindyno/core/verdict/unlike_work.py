@@ -67,26 +67,26 @@ def find_unlike_work(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWo
 
 def _unknown(trials: Sequence[CellRuns]) -> UnlikeWork | None:
     """A cell of which no run has a rate: whether it is faster is unknown."""
-    for each in trials:
+    for runs in trials:
         unknown = [
             run.measured.unknown_work
-            for run in each.others
+            for run in runs.others
             if run.measured and run.measured.unknown_work
         ]
-        if unknown and not each.measured:
+        if unknown and not runs.measured:
             return UnlikeWork(
-                reason=f"{each.cell.label} {unknown[0]}, so its rate is unknown",
-                cell_ids=frozenset({each.cell.cell_id}),
+                reason=f"{runs.cell.label} {unknown[0]}, so its rate is unknown",
+                cell_ids=frozenset({runs.cell.cell_id}),
             )
     return None
 
 
 def _other_units(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork | None:
     units: dict[str, list[Cell]] = {}
-    for each in trials:
-        known = (*each.measured, *(result for result in each.outpaced if result.environment))
+    for runs in trials:
+        known = (*runs.measured, *(result for result in runs.outpaced if result.environment))
         for unit in {result.work_unit for result in known}:
-            units.setdefault(unit, []).append(each.cell)
+            units.setdefault(unit, []).append(runs.cell)
     if len(units) < 2:
         return None
     names = _that_differ(list(units.values()), workload)
@@ -122,7 +122,7 @@ def _parts_of_rows(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork
     """A cell whose rows have a half, a third … of another's values, where as many of its processes
     may have the parts of the same rows, and no argument asks for shorter rows.
     """
-    known = [(each.cell, of) for each in trials if (of := _row_values(each)) is not None]
+    known = [(runs.cell, of) for runs in trials if (of := _row_values(runs)) is not None]
     for (cell, (processes, values)), (other, (_, whole)) in permutations(known, 2):
         parts = _times(whole, values)
         if parts is None or processes % parts or _is_asked(cell, other, parts, workload):
@@ -138,9 +138,13 @@ def _parts_of_rows(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork
 
 def _row_values(trials: CellRuns) -> tuple[int, list[int]] | None:
     """The processes of a run that says how large its first rows were, and the sizes."""
-    environments = [each.environment for each in (*trials.measured, *trials.outpaced)]
-    found = [(each.world_size, each.facts.get(ROW_VALUES)) for each in environments if each]
-    return next(((count, sizes) for count, sizes in found if isinstance(sizes, list)), None)
+    environments = [result.environment for result in (*trials.measured, *trials.outpaced)]
+    sizes_of = [
+        (environment.world_size, environment.facts.get(ROW_VALUES))
+        for environment in environments
+        if environment
+    ]
+    return next(((count, sizes) for count, sizes in sizes_of if isinstance(sizes, list)), None)
 
 
 def _times(whole: Sequence[int], values: Sequence[int]) -> int | None:
@@ -154,7 +158,7 @@ def _times(whole: Sequence[int], values: Sequence[int]) -> int | None:
 
 def _is_asked(cell: Cell, other: Cell, parts: int, workload: Workload) -> bool:
     """Whether an argument is as many times smaller, as a length of rows is."""
-    own, others = (arguments_of(each, workload) for each in (cell, other))
+    own, others = (arguments_of(asked, workload) for asked in (cell, other))
     numbers = [(number_of(own[name]), number_of(others[name])) for name in own.keys() & others]
     return any(one and two and two == parts * one for one, two in numbers)
 
@@ -180,18 +184,18 @@ def _ignored_batch_size(trials: Sequence[CellRuns], workload: Workload) -> Unlik
     """
     if workload.task is not Task.SCRIPT:
         return None
-    known = [steps for each in trials if (steps := _steps_of(each, workload)) is not None]
-    for name in dict.fromkeys(name for each in known for name in each.sizes):
-        having = [each for each in known if name in each.sizes]
+    known = [steps for runs in trials if (steps := _steps_of(runs, workload)) is not None]
+    for name in dict.fromkeys(name for cell in known for name in cell.sizes):
+        having = [cell for cell in known if name in cell.sizes]
         pairs = [pair for pair in combinations(having, 2) if _is_ignored(name, *pair)]
         if pairs:
-            ignoring = {each.cell_id: each for pair in pairs for each in pair}
-            sizes = [each.sizes[name] for each in ignoring.values()]
-            samples = sorted(each.samples for each in ignoring.values())
+            ignoring = {cell.cell_id: cell for pair in pairs for cell in pair}
+            sizes = [cell.sizes[name] for cell in ignoring.values()]
+            samples = sorted(cell.samples for cell in ignoring.values())
             count = len(ignoring)
             least, most = (
-                f"{each:,.0f}" if each >= 100 else f"{each:.3g}"
-                for each in (samples[0], samples[-1])
+                f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
+                for count in (samples[0], samples[-1])
             )
             are = (
                 f"{least} in {'both' if count == 2 else f'all {count}'}"
@@ -208,13 +212,17 @@ def _ignored_batch_size(trials: Sequence[CellRuns], workload: Workload) -> Unlik
 
 def _steps_of(trials: CellRuns, workload: Workload) -> _Steps | None:
     results = (*trials.measured, *trials.outpaced)
-    rates = [each.throughput for each in results if each.throughput]
+    rates = [result.throughput for result in results if result.throughput]
     if not rates:
         return None
-    found = {name: number_of(value) for name, value in arguments_of(trials.cell, workload).items()}
-    numbers = {name: number for name, number in found.items() if number is not None and number > 0}
+    numbers_of = {
+        name: number_of(value) for name, value in arguments_of(trials.cell, workload).items()
+    }
+    numbers = {
+        name: number for name, number in numbers_of.items() if number is not None and number > 0
+    }
     processes = max(
-        (each.environment.world_size for each in results if each.environment), default=1
+        (result.environment.world_size for result in results if result.environment), default=1
     )
     processes = max(processes, world_size(trials.cell.settings) or 1)
     factors = {
@@ -242,19 +250,19 @@ def _is_ignored(name: str, one: _Steps, other: _Steps) -> bool:
     """
     if one.sizes[name] == other.sizes[name]:
         return False
-    multipliers = [{**each.factors, **each.sizes} for each in (one, other)]
+    multipliers = [{**cell.factors, **cell.sizes} for cell in (one, other)]
     ratios = [
-        multipliers[1][each] / multipliers[0][each]
-        for each in multipliers[0].keys() & multipliers[1].keys() - {name}
-        if multipliers[1][each] != multipliers[0][each]
+        multipliers[1][argument] / multipliers[0][argument]
+        for argument in multipliers[0].keys() & multipliers[1].keys() - {name}
+        if multipliers[1][argument] != multipliers[0][argument]
     ]
     expected = [
         other.sizes[name] / one.sizes[name] * prod(chosen)
         for count in range(len(ratios) + 1)
         for chosen in combinations(ratios, count)
     ]
-    found = (other.samples / one.samples, other.most_samples / one.most_samples)
-    return not any(_varies(ratio, by) for ratio in found for by in expected) and not _is_divided(
+    growth = (other.samples / one.samples, other.most_samples / one.most_samples)
+    return not any(_varies(ratio, by) for ratio in growth for by in expected) and not _is_divided(
         name, one, other
     )
 
@@ -269,16 +277,16 @@ def _is_divided(name: str, one: _Steps, other: _Steps) -> bool:
     """Whether it may be the part of a fixed batch that fits into memory: the script accumulates as
     many as it needs.
     """
-    if any(each.most_samples % each.sizes[name] for each in (one, other)):
+    if any(cell.most_samples % cell.sizes[name] for cell in (one, other)):
         return False
     own = _plain(name)
     fixed = [
-        each
-        for each in one.sizes.keys() & other.sizes.keys() - {name}
-        if one.sizes[each] == other.sizes[each]
+        argument
+        for argument in one.sizes.keys() & other.sizes.keys() - {name}
+        if one.sizes[argument] == other.sizes[argument]
     ]
     return bool(_MICRO.search(own)) or any(
-        _PART.search(own) or _WHOLE.search(_plain(each)) for each in fixed
+        _PART.search(own) or _WHOLE.search(_plain(argument)) for argument in fixed
     )
 
 

@@ -143,8 +143,8 @@ class Verdict:
         """The recommended cell first, then the others by the goal's metric."""
 
         def place(row: CellRow) -> float:
-            found = estimate_of(row, self.metric)
-            return found.mean if found else float("inf")
+            estimate = estimate_of(row, self.metric)
+            return estimate.mean if estimate else float("inf")
 
         return tuple(
             sorted(self.rows, key=lambda row: (row.cell_id != self.recommended, place(row)))
@@ -200,7 +200,7 @@ def judge_evidence(
     # each look's share, without regard to what looks share with each other (Bonferroni)
     level = SIGNIFICANCE_OF_STALLED_RUNS if evidence.scatter.has_stalls else SIGNIFICANCE
     significance = level / looks_of(suite, evidence)
-    found = model.recommend(
+    recommendation = model.recommend(
         [runs.key for runs in evidence.compared],
         metric.column,
         tolerance=suite.tolerance,
@@ -208,13 +208,15 @@ def judge_evidence(
     )
     best = None
     beaten = list[CellRow]()
-    if found:
+    if recommendation:
         measured = {row.cell_id: row for row in rows}
         beaten = [
-            measured[rival.cell_id] for rival in found.rivals if rival.relation is Relation.BEATEN
+            measured[rival.cell_id]
+            for rival in recommendation.rivals
+            if rival.relation is Relation.BEATEN
         ]
-        rows = _rows_at_level(suite, evidence, found, significance)
-        best = next(row for row in rows if row.cell_id == found.best)
+        rows = _rows_at_level(suite, evidence, recommendation, significance)
+        best = next(row for row in rows if row.cell_id == recommendation.best)
     return Verdict(
         suite_name=suite.name,
         goal=suite.goal,
@@ -222,44 +224,47 @@ def judge_evidence(
         examples=suite.workload.examples,
         tolerance=suite.tolerance,
         significance=significance,
-        finding=_find(rows, found, evidence) if evidence.unlike is None else Finding.UNLIKE_WORK,
-        recommended=found.best if found else None,
-        rivals=found.rivals if found else (),
+        finding=_find(rows, recommendation, evidence)
+        if evidence.unlike is None
+        else Finding.UNLIKE_WORK,
+        recommended=recommendation.best if recommendation else None,
+        rivals=recommendation.rivals if recommendation else (),
         to_decide=replace(
-            found.to_decide if found else ToDecide(), is_script=suite.workload.task is Task.SCRIPT
+            recommendation.to_decide if recommendation else ToDecide(),
+            is_script=suite.workload.task is Task.SCRIPT,
         ),
-        against_baseline=_against_baseline(found, evidence, significance),
+        against_baseline=_against_baseline(recommendation, evidence, significance),
         refused=evidence.refused,
         rows=rows,
         sensitivity=find_sensitivity(best, beaten, metric, examples=suite.workload.examples),
         likeness=Likeness(
             unlike=evidence.unlike,
-            confounds=_find_confounds(found, evidence, suite),
+            confounds=_find_confounds(recommendation, evidence, suite),
             parities=evidence.parities,
         ),
         spent_usd=sum_known([row.spent_usd for row in rows if row.outcomes]),
         is_simulated=any(result.is_simulated for runs in evidence.cells for result in runs.results),
         missing=missing,
-        dropped=_ratios_of_dropped(found.best, evidence) if found else {},
+        dropped=_ratios_of_dropped(recommendation.best, evidence) if recommendation else {},
         scatter=evidence.scatter,
         level=level,
     )
 
 
 def _rows_at_level(
-    suite: Suite, evidence: Evidence, found: Recommendation, significance: float
+    suite: Suite, evidence: Evidence, recommendation: Recommendation, significance: float
 ) -> tuple[CellRow, ...]:
     """All cells have intervals of the level at which they are compared; those of the best one are
     corrected for its selection.
     """
     tail = significance / 2
     of_look = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
-    of_best = correct_for_selection(found.comparisons, significance)
+    of_best = correct_for_selection(recommendation.comparisons, significance)
     rows = []
     for runs in evidence.cells:
-        correction = of_best if runs.key == found.best else of_look
+        correction = of_best if runs.key == recommendation.best else of_look
         row = build_row(runs, evidence.model, suite.goal.target, correction)
-        if suite.limits.chain_jobs and runs.key == found.best:
+        if suite.limits.chain_jobs and runs.key == recommendation.best:
             # its run did the whole work: nothing is projected from a part of it
             row = replace(row, steadiness=replace(row.steadiness, measured_seconds=None))
         rows.append(row)
@@ -295,16 +300,16 @@ def looks_of(suite: Suite, evidence: Evidence) -> int:
 
 def _find(
     rows: Sequence[CellRow],
-    found: Recommendation | None,
+    recommendation: Recommendation | None,
     evidence: Evidence,
 ) -> Finding:
-    if found is None:
+    if recommendation is None:
         return (
             Finding.NONE_WITHIN_LIMIT if any(row.trials for row in rows) else Finding.NONE_MEASURED
         )
     by_id = {row.cell_id: row for row in rows}
-    compared = [found.best, *(rival.cell_id for rival in found.rivals)]
-    relations = {rival.relation for rival in found.rivals}
+    compared = [recommendation.best, *(rival.cell_id for rival in recommendation.rivals)]
+    relations = {rival.relation for rival in recommendation.rivals}
     if not relations:
         ended = [row for row in rows if row.outpaced and not row.trials]
         are_known = all(row.least_behind is not None for row in ended)
@@ -342,21 +347,26 @@ def _ratios_of_dropped(best: str, evidence: Evidence) -> dict[str, float]:
 
 
 def _against_baseline(
-    found: Recommendation | None, evidence: Evidence, significance: float
+    recommendation: Recommendation | None, evidence: Evidence, significance: float
 ) -> AgainstBaseline | None:
     """An answer that does not say itself that the baseline is beaten allows for all correlation
     that is likely.
     """
-    if found is None or evidence.baseline is None:
+    if recommendation is None or evidence.baseline is None:
         return None
-    rival = next((each for each in found.rivals if each.cell_id == evidence.baseline.cell_id), None)
+    rival = next(
+        (rival for rival in recommendation.rivals if rival.cell_id == evidence.baseline.cell_id),
+        None,
+    )
     if rival is None:
         return None
-    count = next(len(runs.measured) for runs in evidence.compared if runs.key == found.best)
-    is_beaten = all(each.relation is Relation.BEATEN for each in found.rivals)
+    count = next(
+        len(runs.measured) for runs in evidence.compared if runs.key == recommendation.best
+    )
+    is_beaten = all(rival.relation is Relation.BEATEN for rival in recommendation.rivals)
     doubt = 1.0 if is_beaten else evidence.model.doubt(count)
     comparison = rival.comparison.inflated(doubt)
-    interval, is_detected = simultaneous(found.comparisons, comparison, significance)
+    interval, is_detected = simultaneous(recommendation.comparisons, comparison, significance)
     return AgainstBaseline(
         cell_id=rival.cell_id,
         ratio=rival.comparison.ratio,
@@ -366,16 +376,18 @@ def _against_baseline(
 
 
 def _find_confounds(
-    found: Recommendation | None, evidence: Evidence, suite: Suite
+    recommendation: Recommendation | None, evidence: Evidence, suite: Suite
 ) -> tuple[Confound, ...]:
     """Confounds between the recommended cell and the runner-up, and between it and the baseline."""
     cells = {runs.key: runs.cell for runs in evidence.cells}
     baseline = evidence.baseline
-    if found is None or baseline is None:
+    if recommendation is None or baseline is None:
         return ()
-    best = cells[found.best]
-    wanted = dict.fromkeys([*(rival.cell_id for rival in found.rivals[:1]), baseline.cell_id])
-    others = [cells[cell_id] for cell_id in wanted if cell_id != found.best]
+    best = cells[recommendation.best]
+    wanted = dict.fromkeys(
+        [*(rival.cell_id for rival in recommendation.rivals[:1]), baseline.cell_id]
+    )
+    others = [cells[cell_id] for cell_id in wanted if cell_id != recommendation.best]
     confounds = (
         find_confound(
             other,

@@ -267,12 +267,12 @@ def _work(verdict: Verdict) -> str:
 
 
 def _about(
-    found: Estimate | None, one_run: Interval | None, text: Callable[[float], str]
+    estimated: Estimate | None, one_run: Interval | None, text: Callable[[float], str]
 ) -> str | None:
     within = (
         f" (nine of ten runs: {interval_text(one_run.low, one_run.high, text)})" if one_run else ""
     )
-    return f"about {text(found.mean)}{within}" if found else None
+    return f"about {text(estimated.mean)}{within}" if estimated else None
 
 
 def _against_next(verdict: Verdict) -> str:
@@ -412,11 +412,11 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         yield "Trials with a seed each show what depends on it: see measurement.seed_argument."
     if verdict.finding is Finding.TOO_FEW_TRIALS:
         yield "Two trials of each cell give an interval; five give a useful one."
-    for found in verdict.sensitivity.break_evens:
-        label = verdict.row(found.cell_id).label
-        then = usd_text(found.usd_per_instance_hour)
-        now = usd_text(found.now_usd_per_instance_hour)
-        yield f"{label} would break even at {then}/h for {found.instance} (now {now}/h)."
+    for break_even in verdict.sensitivity.break_evens:
+        label = verdict.row(break_even.cell_id).label
+        then = usd_text(break_even.usd_per_instance_hour)
+        now = usd_text(break_even.now_usd_per_instance_hour)
+        yield f"{label} would break even at {then}/h for {break_even.instance} (now {now}/h)."
     for crossing in sorted(verdict.sensitivity.crossovers, key=lambda crossing: -crossing.examples)[
         :MOST_CROSSOVERS
     ]:

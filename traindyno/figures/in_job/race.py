@@ -52,9 +52,9 @@ def pick_contenders(racers: Sequence[Racer], *, within: float) -> List[str]:
         return log(racer.value / best.value) <= max(log(1 + within), between)
 
     jobs: Dict[str, List[Racer]] = {}
-    for racer in sorted(racers, key=lambda each: each.value):
+    for racer in sorted(racers, key=lambda racer: racer.value):
         jobs.setdefault(racer.job, []).append(racer)
-    leader = min(racers, key=lambda each: each.value, default=None)
+    leader = min(racers, key=lambda racer: racer.value, default=None)
     return [
         racer.cell_id
         for of_job in jobs.values()
@@ -81,8 +81,8 @@ def contenders_in_job(
         apart = TOLD_APART * scatter.share * sqrt(2 / runs)
         near = [first for first in levels if levels[first] <= min(levels.values()) + apart]
         return near if len(near) > 1 else []
-    found: List[str] = []
+    contenders: List[str] = []
     for by in ("seconds_per_sample", "quick_seconds_per_sample")[: 1 + scatter.has_stalls]:
         racers = [Racer(first, job="", value=getattr(own[0], by)) for first, own in paces.items()]
-        found += pick_contenders(racers, within=scatter.within())
-    return list(dict.fromkeys(found))[:MOST_CONTENDERS]
+        contenders += pick_contenders(racers, within=scatter.within())
+    return list(dict.fromkeys(contenders))[:MOST_CONTENDERS]
