@@ -21,9 +21,9 @@ _GRID = [index * _STEP for index in range(round(MOST_CORRELATION / _STEP) + 1)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesMean:
-    """``variance`` is that of ``mean``.
+    """The mean of a series of correlated values, with the mean's variance.
 
-    ``effective_count`` independent values would give the same variance.
+    As many independent values as ``effective_count`` would give the same variance.
     """
 
     mean: float
@@ -41,7 +41,7 @@ class SeriesMean:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """``slope`` is per value. ``p``: two-sided, of the hypothesis of no trend."""
+    """A line through a series: ``slope`` is per value, ``p`` two-sided, of no trend."""
 
     slope: float
     standard_error: float

@@ -15,7 +15,7 @@ DRIFT_GOES_ON = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """``change`` is the fitted change of the step time's logarithm over the steady window."""
+    """The fitted change of the step time's logarithm over the steady window, with its error."""
 
     change: float
     standard_error: float

@@ -53,9 +53,9 @@ def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InBlock:
-    """``value`` is a logarithm.
+    """The logarithm of a cell's value in one block.
 
-    ``place``: among the runs of a shared job, from 1; None elsewhere.
+    ``place`` is the run's among those of a shared job, from 1; None elsewhere.
     """
 
     value: float
@@ -195,9 +195,9 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """``sizes``: of each effect of the place.
+    """The sizes of the effects of the place.
 
-    ``inverse``: their covariance, in units of one run's variance.
+    ``inverse`` is their covariance, in units of one run's variance.
     """
 
     sizes: Sequence[float]

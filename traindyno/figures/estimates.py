@@ -70,8 +70,9 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """``mean`` is geometric; ``variation`` is the coefficient of variation: standard deviation ÷
-    arithmetic mean.
+    """The geometric mean of a cell's trials, with its interval.
+
+    ``variation`` is the coefficient of variation: standard deviation ÷ arithmetic mean.
     """
 
     mean: float
@@ -95,12 +96,12 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """``ratio`` is the first mean ÷ the second. The rest is None below two trials of each.
+    """Two cells' means compared: ``ratio`` is the first ÷ the second.
 
-    ``standard_error`` is that of the ratio's logarithm. ``p`` is two-sided, of no difference, for
-    this pair alone. ``interval`` is filled in by ``with_interval``. ``range`` is what the trials
-    can't decide: all that is said of the ratio, ``p`` included, holds wherever the truth lies in
-    it.
+    The rest is None below two trials of each. ``standard_error`` is that of the ratio's logarithm.
+    ``p`` is two-sided, of no difference, for this pair alone. ``interval`` is filled in by
+    ``with_interval``. ``range`` is what the trials can't decide: all that is said of the ratio,
+    ``p`` included, holds wherever the truth lies in it.
     """
 
     ratio: float
@@ -209,7 +210,9 @@ class Comparison:
         )
 
     def with_range(self, undecided: Range) -> "Comparison":
-        """``p`` becomes that of the point of the range that is nearest to no difference."""
+        """With what is undecided: ``p`` becomes that of the point of the range nearest to no
+        difference.
+        """
         if undecided.is_empty or self.p is None:
             return self
         nearest = log(self.ratio) + (undecided.high if self.ratio < 1 else undecided.low)
@@ -291,7 +294,7 @@ def variance(values: Sequence[float]) -> float:
 
 
 def log_mean(values: Sequence[float], *, inflation: float = 1.0) -> LogMean:
-    """``inflation`` multiplies the variance of the mean, for correlated trials."""
+    """The mean of the logarithms; ``inflation`` multiplies its variance, for correlated trials."""
     logs = [log(value) for value in values]
     if len(logs) < 2:
         return LogMean(mean=fmean(logs), variance=None, degrees_of_freedom=None)

@@ -39,11 +39,11 @@ INPUT_BOUND_SHARE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """``hosts`` are the machines that the trial ran on; None where they are unknown: it counts as a
-    separate draw.
+    """One trial's value, and where it ran.
 
-    ``block`` is the round that it shares with trials of other cells. ``job``: the one that carried
-    it with others; ``place`` is its place there, from 1.
+    ``hosts`` are the machines that it ran on; None where they are unknown: it counts as a separate
+    draw. ``block`` is the round that it shares with trials of other cells. ``job`` is the one that
+    carried it with others, ``place`` its place there, from 1.
     """
 
     value: float
@@ -70,9 +70,11 @@ class HostClass(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSpread:
-    """``deviation``: standard deviation of a host's speed, as a share, at the upper end of what is
-    published; a difference between cells on unlike hosts has to be larger. ``typical``: the middle,
-    which predicts one run of a cell that ran on several draws of hosts.
+    """How far the speeds of hosts differ: their standard deviation, as a share.
+
+    ``deviation`` is the upper end of what is published; a difference between cells on unlike hosts
+    has to be larger. ``typical`` is the middle, which predicts one run of a cell that ran on
+    several draws of hosts.
     """
 
     deviation: float
@@ -117,8 +119,8 @@ def draw_count(trials: Sequence[Trial]) -> int:
 def update_prior(
     cells: Sequence[Sequence[Trial]], *, source: str, prior: HostSpread = STATED_PRIOR
 ) -> HostSpread | None:
-    """``prior`` and the trials' variance, weighted by their degrees of freedom; None if the trials
-    give no information.
+    """The spread by ``prior`` and the trials' variance, weighted by their degrees of freedom; None
+    if the trials give no information.
 
     The posterior of a variance under a scaled inverse chi-squared prior (Gelman et al., Bayesian
     Data Analysis, 3rd edition, section 2.6). A few trials therefore change the prior little.

@@ -160,7 +160,10 @@ def _estimate(model: TrialModel, cell: str, is_rate: bool, correction: Correctio
 
 
 def _beside_best(rival: Rival, estimate: Estimate, is_rate: bool) -> JudgedCell:
-    """``comparison`` is the best cell ÷ this one in cost, which is this one ÷ the best in rate."""
+    """A rival as it is judged, by its change against the best cell.
+
+    Its comparison is the best cell ÷ this one in cost, which is this one ÷ the best in rate.
+    """
     ratio = rival.comparison.ratio
     interval = rival.comparison.interval
     if not is_rate:

@@ -43,8 +43,9 @@ class Relation(StrEnum):
 def relate(
     comparisons: Sequence[Comparison], *, tolerance: float, significance: float
 ) -> tuple[Relation, ...]:
-    """``comparisons`` are best ÷ other of a quantity of which less is better, one for each other
-    cell.
+    """How each other cell relates to the best one.
+
+    ``comparisons`` are best ÷ other of a quantity of which less is better.
     """
     share = significance / max(1, count_contenders(comparisons))
     return tuple(

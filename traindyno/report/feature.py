@@ -9,7 +9,9 @@ from traindyno.report.markup import Markup
 
 
 class ReportFeature(SuiteFeature):
-    """``title``: of its section, in the list of sections."""
+    """A feature with a section of its own in the report, which the list of sections names by
+    ``title``.
+    """
 
     title: ClassVar[str] = ""
     #: The report's own section that follows.

@@ -38,13 +38,12 @@ BEST = "best"
 
 @dataclass(frozen=True)
 class Probe:
-    """``batch``: samples per device.
+    """A few steps with one batch, and whether it fits.
 
-    ``fits``: its steps ended well, with memory to spare; False is a measurement of too little
-    memory. ``retries``: of the CUDA allocator, in the process that had the most.
-
-    ``peak_bytes``: of the process that needed the most; ``samples_per_second``: of all processes.
-    None if unknown.
+    ``batch`` is in samples per device. ``fits`` says that the steps ended well, with memory to
+    spare; False is a measurement of too little memory. ``retries`` are those of the CUDA allocator,
+    in the process that had the most. ``peak_bytes`` is of the process that needed the most,
+    ``samples_per_second`` of all processes; None if unknown.
     """
 
     batch: int

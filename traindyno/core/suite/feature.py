@@ -7,7 +7,10 @@ from traindyno.core.errors import Problem
 
 
 class SuiteFeature:
-    """``name``: of its part of a report, and of its section there."""
+    """A feature with fields of its own in the suite file.
+
+    ``name`` is that of its part of a report, and of its section there.
+    """
 
     name: ClassVar[str]
     #: A dataclass of its fields, which stand at the top of the file and may be left out.

@@ -136,7 +136,9 @@ def setting_schemas() -> dict[str, Schema]:
 
 
 def schema_of(kind: Any, special: Mapping[Any, Schema]) -> Schema:
-    """``special``: types whose document differs from their fields."""
+    """The schema of a value of this type; ``special`` has types whose document differs from their
+    fields.
+    """
     if kind in special or kind in PLAIN:
         return dict(special.get(kind) or PLAIN[kind])
     if get_origin(kind) in (Union, UnionType):
@@ -238,7 +240,9 @@ def _only(name: str, schema: Schema) -> Schema:
 
 
 def _of_settings(schema: Callable[[Schema], Schema]) -> Schema:
-    """``schema``: of what a setting has, by the schema of one value of it."""
+    """The schema of a mapping from settings; ``schema`` turns the schema of a setting's value into
+    that of what the mapping has for it.
+    """
     return {
         "type": "object",
         "properties": {name: schema({"$ref": f"#/$defs/{name}"}) for name in setting_types()},

@@ -31,7 +31,7 @@ FigureValue = Estimate | Interval | Mapping[str, int] | Decimal | float | str | 
 
 
 class InTerminal(StrEnum):
-    """``IF_KNOWN``: if a cell has the figure. ``ALWAYS``: unknown ones are worth a column too."""
+    """When the terminal's table has a column for a figure: never, if a cell has it, or always."""
 
     NEVER = "never"
     IF_KNOWN = "if-known"
@@ -44,10 +44,11 @@ def _text_or_unknown(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CellFigure:
-    """``value`` of None is unknown; ``text`` writes the numbers of an estimate or an interval too.
+    """One figure of a cell, as a column of the tables.
 
-    ``is_known``: whether the cell makes the figure worth a column; by default, if its value is not
-    None. ``is_optional``: a figure that no cell has is not mentioned.
+    ``value`` is None where it is unknown; ``text`` writes the numbers of an estimate or an interval
+    too. ``is_known`` says whether the cell makes the figure worth a column: by default, if its
+    value is not None. A figure that ``is_optional`` is not mentioned where no cell has it.
     """
 
     heading: str

@@ -21,9 +21,10 @@ from traindyno.figures.table import FigureColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellQuality(StoredPart):
-    """``accuracy``, ``loss`` and ``perplexity`` are of the last evaluation of each measured trial.
+    """The quality that a cell's trials reached.
 
-    The rest is about the goal's target, None where it has none: ``reached`` of the measured trials
+    ``accuracy``, ``loss`` and ``perplexity`` are of the last evaluation of each measured trial. The
+    rest is about the goal's target, None where it has none: ``reached`` of the measured trials
     reached it, ``best`` is the best value of any evaluation, ``seconds`` and ``usd`` are the time
     and the cost until it was reached. Estimates have no interval if the trials are not draws of the
     seed.

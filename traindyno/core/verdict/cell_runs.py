@@ -24,7 +24,7 @@ from traindyno.figures.in_job.run_scatter import measured_scatter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRuns:
-    """``measured`` ended successfully and measured a rate; ``others`` did not."""
+    """The runs of one cell: ``measured`` ended successfully with a rate, ``others`` did not."""
 
     cell: Cell
     measured: tuple[RunResult, ...]

@@ -131,7 +131,10 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionComparison:
-    """``only_first`` and ``only_second``: labels of cells that only one of the executions has."""
+    """How two executions of the same work differ, cell by cell.
+
+    ``only_first`` and ``only_second`` are labels of cells that only one of them has.
+    """
 
     first_id: str
     second_id: str

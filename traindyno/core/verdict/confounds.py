@@ -41,9 +41,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confound:
-    """``differences``: all settings in which the pair differs; with more than one, no effect is
-    measured alone.
-    """
+    """A pair of cells that differ in several settings, so that no effect is measured alone."""
 
     first_cell_id: str
     second_cell_id: str

@@ -210,11 +210,10 @@ def work_of(runs: CellRuns) -> tuple[str, float] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """``cells`` and ``rows``: of all cells, in their order.
+    """What the runs show, before the verdict selects among the cells.
 
-    ``refused``: cell id → why it can't be recommended.
-
-    ``compared``: the cells among which the verdict selects.
+    ``cells`` and ``rows`` are of all cells, in their order. ``refused`` has for the id of a cell
+    why it can't be recommended. The verdict selects among the cells of ``compared``.
     """
 
     baseline: Cell | None

@@ -49,7 +49,9 @@ class GatedFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """``dropped``: labels of cells that the baseline's race did not run again; nothing holds them
+    """Whether any figure of an execution became worse than in its baseline.
+
+    ``dropped`` are labels of cells that the baseline's race did not run again; nothing holds them
     to a figure.
     """
 

@@ -14,9 +14,9 @@ from traindyno.core.suite.choices import Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalBatches:
-    """``measured``: cell id → the samples of a step of all ranks.
+    """The global batches of the cells, which have all of their script's arguments.
 
-    The cells have all of their script's arguments.
+    ``measured`` has for the id of a cell the samples of a step of all ranks.
     """
 
     task: Task

@@ -61,7 +61,10 @@ def estimate_of(row: CellRow, metric: Metric) -> Estimate | None:
 
 
 def choose_metric(goal: Goal, measured: Sequence[tuple[str, bool]]) -> Metric:
-    """``measured``: the instance type of each measured cell, and whether its cost is known."""
+    """The metric by which the goal compares cells.
+
+    ``measured`` has the instance type of each measured cell, and whether its cost is known.
+    """
     if goal.target is not None:
         return Metric.SECONDS_TO_TARGET if goal.is_time else Metric.USD_TO_TARGET
     if goal.is_time:
@@ -73,9 +76,7 @@ def choose_metric(goal: Goal, measured: Sequence[tuple[str, bool]]) -> Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """``cell_id`` costs as much as the recommended cell at ``usd_per_instance_hour`` for
-    ``instance``.
-    """
+    """The price of ``instance`` at which a cell costs as much as the recommended one."""
 
     cell_id: str
     instance: str
@@ -85,8 +86,8 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """``cell_id`` is ahead below ``examples`` samples of work: it has less overhead, and more for
-    each sample.
+    """The amount of work below which a cell is ahead of the recommended one: it has less overhead,
+    and more for each sample.
     """
 
     cell_id: str

@@ -64,9 +64,10 @@ def _chunks(values: Sequence[Value], size: int) -> list[Sequence[Value]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """``created_at`` is epoch seconds. ``facts`` are the lab's own: version, region, stack.
+    """All that a report shows of an execution.
 
-    ``parts``: name → the documents that a slice added, which ``part`` reads.
+    ``created_at`` is in epoch seconds. ``facts`` are the lab's own: version, region, stack.
+    ``parts`` has by name the documents that a slice added, which ``part`` reads.
     """
 
     execution_id: str

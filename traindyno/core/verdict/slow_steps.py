@@ -48,8 +48,8 @@ def is_wait_named(parts: StepParts) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderAdvice:
-    """``saving`` is the share of a step's time that ``loader_workers`` in each process would save,
-    by estimate.
+    """How many loader workers each process should have, and the share of a step's time that they
+    would save, by estimate.
     """
 
     loader_workers: int

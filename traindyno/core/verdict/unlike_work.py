@@ -43,10 +43,7 @@ _MICRO = re.compile(r"(^|_)(micro|microbatch|mbs)(_|$)|^device_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlikeWork:
-    """``reason``: a part of a sentence, for the headline.
-
-    ``cell_ids``: the cells that can't be compared.
-    """
+    """Cells that can't be compared, with the reason as a part of the headline's sentence."""
 
     reason: str
     cell_ids: frozenset[str]
@@ -165,10 +162,11 @@ def _is_asked(cell: Cell, other: Cell, parts: int, workload: Workload) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
-    """``sizes``: the arguments that may be a batch size.
+    """The steps of a cell, by its arguments and as measured.
 
-    ``factors``: what else multiplies the samples of a step. ``samples``: of a step of all
-    processes, their mean and their most.
+    ``sizes`` are the arguments that may be a batch size, ``factors`` what else multiplies the
+    samples of a step. ``samples`` and ``most_samples`` are the mean and the most of a step of all
+    processes.
     """
 
     cell_id: str
@@ -296,7 +294,7 @@ def _is_size(name: str, number: float) -> bool:
 
 
 def _plain(name: str) -> str:
-    """``trainBatch-Size`` as train_batch_size."""
+    """The name in lower case with underscores: ``trainBatch-Size`` as train_batch_size."""
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()).strip(
         "_"
     )

@@ -61,7 +61,7 @@ SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgainstBaseline:
-    """``ratio`` is recommended ÷ baseline.
+    """The recommended cell against the baseline's: ``ratio`` is recommended ÷ baseline.
 
     ``interval`` is corrected for the selection of the recommended cell.
     """
@@ -84,10 +84,9 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRuns:
-    """``run_ids``: those of the ``planned`` ones that have no result.
+    """The planned runs that have no result; nothing else of the verdict counts them.
 
-    Nothing else of the verdict counts them. ``baseline``: the id of the baseline's cell, if none of
-    its runs was measured.
+    ``baseline`` is the id of the baseline's cell, if none of its runs was measured.
     """
 
     planned: int = 0
@@ -100,14 +99,16 @@ ALL_RECORDED = MissingRuns()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """``recommended`` is the best by its mean; ``finding`` says how reliable that is."""
+    """The answer: ``recommended`` is the best cell by its mean, ``finding`` says how reliable that
+    is.
+    """
 
     suite_name: str
     goal: Goal
     metric: Metric
     examples: int
     tolerance: float
-    #: That of this look at the results.
+    #: The level of this look at the results.
     significance: float
     finding: Finding
     recommended: str | None
@@ -126,9 +127,9 @@ class Verdict:
     missing: MissingRuns
     #: Cell id → recommended ÷ it, of cells that a race left out after one run.
     dropped: Mapping[str, float]
-    #: Of single runs.
+    #: The scatter of single runs.
     scatter: RunScatter = NO_SCATTER
-    #: That of all looks together.
+    #: The level of all looks together.
     level: float = SIGNIFICANCE
 
     @property

@@ -61,7 +61,9 @@ HEADLINES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictText:
-    """``work`` and ``certainty`` are in plain language; ``support`` has the statistics."""
+    """A verdict in sentences: ``work`` and ``certainty`` in plain language, ``support`` with the
+    statistics.
+    """
 
     headline: str
     work: str

@@ -34,11 +34,11 @@ ACCELERATED = ("ml.g", "ml.p", "ml.trn", "ml.inf")
 
 @dataclass(frozen=True, order=True)
 class RunScatter:
-    """``share``: the standard deviation of a single run, as a share.
+    """The standard deviation of a single run, as a share.
 
-    ``has_stalls``: other work may hold up runs, so that one is behind only if its quick steps are
-    too. ``nearer``: no cell is said to be as near as this share of the best one, unless a single
-    run of it is further behind than ``within``, which is at so many ``deviations``.
+    ``has_stalls`` says that other work may hold up runs, so that one is behind only if its quick
+    steps are too. ``nearer``: no cell is said to be as near as this share of the best one, unless a
+    single run of it is further behind than ``within``, which is at so many ``deviations``.
     """
 
     share: float
@@ -65,9 +65,10 @@ NO_SCATTER = RunScatter(0.0)
 def run_scatter(
     instance_type: str, measured: Optional[float] = None, *, has_target: bool = False
 ) -> RunScatter:
-    """``measured``: of this machine's own types, in place of the assumption.
+    """The scatter of single runs on this type of instance.
 
-    ``has_target``: of the time or the cost until a quality.
+    ``measured`` replaces the assumption for this machine's own types. With ``has_target``, the
+    scatter is that of the time or the cost until a quality.
     """
     is_local = instance_type.startswith(LOCAL)
     share = ACCELERATORS if instance_type.startswith(ACCELERATED) else CPUS
@@ -79,8 +80,10 @@ def run_scatter(
 
 
 def measured_scatter(text: object) -> Optional[float]:
-    """``text``: of the job's variable ``SCATTER_VARIABLE``, or of the same fact of a run's
-    environment; None unless it is a share.
+    """The scatter that was measured; None unless ``text`` is a share.
+
+    The text is that of the job's variable ``SCATTER_VARIABLE``, or of the same fact of a run's
+    environment.
     """
     try:
         share = float(str(text))
