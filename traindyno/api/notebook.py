@@ -20,7 +20,7 @@ from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import TraindynoError
 from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns
+from traindyno.core.verdict.summarise import RunColumns, run_columns
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.features import FEATURES
 from traindyno.report.html import draw_sections, render_section
@@ -82,7 +82,7 @@ class Results(Sequence[ResultRow]):
                 "a frame needs pandas, which is not installed; the rows are a sequence"
             ) from error
         varying = dict.fromkeys(name for row in self._rows for name in row.settings)
-        columns = [*RUN_COLUMNS, *varying]
+        columns = [*RunColumns._fields, *varying]
         return pandas.DataFrame([row.flat() for row in self._rows], columns=columns)
 
     def __repr__(self) -> str:

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botocore.exceptions import ClientError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.service_resource import Table as Boto3Table
 
 Item = Mapping[str, Any]
+Write: TypeAlias = "Put | Update | Delete"
 CONDITION_REFUSED = "ConditionalCheckFailedException"
 TRANSACTION_CANCELED = "TransactionCanceledException"
 # The reason of a write that did not cancel the transaction, and of one whose condition doesn't
@@ -84,9 +85,6 @@ class Update:
             "UpdateExpression": self.expression,
             **{name: value for name, value in given.items() if value},
         }
-
-
-Write = Put | Update | Delete
 
 
 class Table:

@@ -68,9 +68,6 @@ class Undecided:
         return self.stalls.plus(other.stalls.inverse()).plus(_ahead(drift))
 
 
-NONE_UNDECIDED = Undecided()
-
-
 def _ahead(drift: float) -> Range:
     """From the mean of the window, which is half of the change before its end, to where the drift
     may lead.
@@ -102,6 +99,3 @@ class ExtraTime:
         if self.capacity is not None and self.capacity == other.capacity:
             return self.faults.plus(other.faults.inverse())
         return self.range.plus(other.range.inverse())
-
-
-NO_EXTRA = ExtraTime()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import log
 
-from traindyno.figures.beyond import NO_EXTRA, NONE_UNDECIDED, ExtraTime, Undecided
+from traindyno.figures.beyond import ExtraTime, Undecided
 from traindyno.figures.estimates import KNOWN
 from traindyno.figures.hosts import STATED_PRIOR, HostSpread, Trial
 from traindyno.figures.in_job.run_scatter import NO_SCATTER, RunScatter
@@ -71,7 +71,7 @@ class LongRun:
     """The run of a cell whose figures replace those of its trials."""
 
     values: Mapping[FigureColumn, float]
-    undecided: Undecided = NONE_UNDECIDED
+    undecided: Undecided = field(default_factory=Undecided)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class CellFacts:
     scatter: RunScatter = NO_SCATTER
     scatter_to_target: RunScatter = NO_SCATTER
     #: What its trials can't decide about its rate.
-    undecided: Undecided = NONE_UNDECIDED
+    undecided: Undecided = field(default_factory=Undecided)
     long_run: LongRun | None = None
     #: What the work takes beyond the measured time.
     extra: Mapping[FigureColumn, ExtraTime] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Figures:
         return self.columns[column].get(cell, ())
 
     def extra(self, cell: str, column: FigureColumn) -> ExtraTime:
-        return self.cells[cell].extra.get(column, NO_EXTRA)
+        return self.cells[cell].extra.get(column, ExtraTime())
 
     def scatter(self, cell: str, column: FigureColumn) -> RunScatter:
         facts = self.cells[cell]

@@ -42,9 +42,6 @@ class EndVerdict(NamedTuple):
         return json.dumps(self._asdict())
 
 
-COMPLETED = EndVerdict(reason=EXITED, exit_code=0)
-
-
 def of_word(word: str) -> EndVerdict:
     return EndVerdict(**json.loads(word))
 

@@ -100,6 +100,3 @@ class Devices:
             return [int(line) for line in answer.decode().split()]
         except (OSError, ValueError, subprocess.SubprocessError):
             return None
-
-
-NO_DEVICES = Devices("")

@@ -30,7 +30,7 @@ from traindyno.parent.document import (
 from traindyno.parent.forking import ForkingLauncher
 from traindyno.parent.host import Host, this_host
 from traindyno.parent.journal import Journal
-from traindyno.parent.leftovers import NO_DEVICES, Devices
+from traindyno.parent.leftovers import Devices
 from traindyno.parent.output import say
 from traindyno.parent.peers import PeerLost, meet
 from traindyno.parent.process_tree import adopt_orphans, end_with_parent, kill_all, marked, send
@@ -141,7 +141,7 @@ def _conduct(
         peers=peers,
         journal=journal,
         # On a machine with other users, who uses a device's memory is unknown.
-        devices=Devices() if host.is_alone else NO_DEVICES,
+        devices=Devices() if host.is_alone else Devices(""),
         launcher=ForkingLauncher(),
         stop=stop,
         time_left=TimeLeft(job, job_began_at(host)),

@@ -7,12 +7,12 @@ import time
 from typing import Callable, Dict, NamedTuple, Optional, Tuple
 
 from traindyno.callbacks.failure import count_oom_kills
-from traindyno.core.jobs.journal_format import DEVICE_BUSY, STOPPED
+from traindyno.core.jobs.journal_format import DEVICE_BUSY, EXITED, STOPPED
 from traindyno.core.step_log.line import FORKED, PLACE, SHARED_JOB_VARIABLE
 from traindyno.parent.attempt import JobAttempt
 from traindyno.parent.disk import remove
 from traindyno.parent.document import RunOrder
-from traindyno.parent.ends import COMPLETED, EndVerdict, of_status, of_word
+from traindyno.parent.ends import EndVerdict, of_status, of_word
 from traindyno.parent.launch import NOT_STARTED, Child, Meeting, Setting, Start
 from traindyno.parent.leftovers import remove_shared_memory, shared_memory
 from traindyno.parent.output import RunOutput
@@ -198,7 +198,7 @@ def _own_verdict(
         if attempt.peers.heard(own) is None:
             attempt.peers.say(own, "0")
         if all(attempt.peers.heard(key) is not None for key in keys):
-            return COMPLETED
+            return EndVerdict(reason=EXITED, exit_code=0)
     if status in ENDED_BY_STOP:
         time.sleep(SETTLE_SECONDS)
     if attempt.stop.is_made:

@@ -21,7 +21,7 @@ from traindyno.core.run.tokens import LABEL
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
-from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns
+from traindyno.core.verdict.summarise import RunColumns, run_columns
 from traindyno.report.charts.phase_chart import phase_order, phase_text
 from traindyno.report.markup import Markup, columns, csv_text, download, draw_table, element
 
@@ -191,7 +191,9 @@ def draw_raw_data(report: Report) -> Markup:
             "application/gzip",
             "All data as compressed JSON",
         )
-    runs = csv_text([*RUN_COLUMNS], [[*run_columns(result).values()] for result in report.results])
+    runs = csv_text(
+        [*RunColumns._fields], [[*run_columns(result).values()] for result in report.results]
+    )
     return element(
         "section",
         element("h2", "Data"),

@@ -9,7 +9,7 @@ from statistics import NormalDist, fmean, stdev
 
 from tests.simulations.suites.play import Played
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.verdict import SETTLED, Finding
+from traindyno.core.verdict.verdict import Finding
 from traindyno.figures.estimates import Interval
 
 TOLERANCE = 0.02
@@ -96,7 +96,7 @@ def summarise(played: Sequence[Played]) -> Figures:
         suites=len(played),
         wrong=fmean(map(is_wrong, played)),
         superior=fmean(each.verdict.finding is Finding.RECOMMENDED for each in played),
-        undecided=fmean(each.verdict.finding not in SETTLED for each in played),
+        undecided=fmean(not each.verdict.finding.is_settled for each in played),
         covered=fmean(covered) if covered else None,
         unknown=1 - len(covered) / len(played),
         predicted=fmean(predicted) if predicted else None,
@@ -111,7 +111,7 @@ def is_wrong(played: Played) -> bool:
     if played.is_wrong is not None:
         return played.is_wrong
     finding, best = played.verdict.finding, played.best
-    if finding not in SETTLED or best is None:
+    if not finding.is_settled or best is None:
         return False
     others = [value for cell, value in enumerate(played.truth) if cell != best]
     if finding is Finding.RECOMMENDED and played.truth[best] >= min(others) * (1 - 1e-9):

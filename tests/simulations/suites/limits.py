@@ -14,7 +14,6 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Run
-from traindyno.core.verdict.verdict import SETTLED
 
 COUNTS = (1, 2, 3, 4)
 EFFICIENCY = 0.8  # the exponent by which more instances are faster
@@ -41,7 +40,7 @@ def play_limit(deviation: float, name: str, number: int) -> Played:
         ), None
 
     verdict, best, _ = play_suite(suite, f"{name} {number}", draw)
-    is_settled = best is not None and verdict.finding in SETTLED
+    is_settled = best is not None and verdict.finding.is_settled
     later = (
         None
         if best is None

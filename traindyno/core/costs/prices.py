@@ -15,6 +15,7 @@ from traindyno.core.instances.instance_types import close_instance_types, find_i
 
 SECONDS_PER_HOUR = 3600
 PRICES_SHAPE = "region, as_of and prices"
+PriceList = Mapping[str, "Price"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +30,6 @@ class Price:
     as_of: str
     source: str
     currency: str = "USD"
-
-
-PriceList = Mapping[str, Price]
 
 
 def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal) -> Decimal:

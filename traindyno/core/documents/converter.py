@@ -40,8 +40,10 @@ def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:
     ``choices`` are listed, because cattrs would otherwise treat a StrEnum as plain text.
     """
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
-    for kind, structure in STRICT.items():
-        converter.register_structure_hook(kind, structure)
+    for kind in (int, bool, str):
+        converter.register_structure_hook(kind, _exact)
+    converter.register_structure_hook(float, _number)
+    converter.register_structure_hook(Decimal, _decimal)
     for choice in choices:
         converter.register_structure_hook(choice, _member)
         converter.register_unstructure_hook(choice, lambda member: member.value)
@@ -215,12 +217,3 @@ def _member(value: Any, kind: Any) -> StrEnum:
     except ValueError as error:
         names = [member.value for member in kind]
         raise Unexpected(one_of(names), value, meant=close_to(value, names)) from error
-
-
-STRICT: dict[type, Structure] = {
-    int: _exact,
-    float: _number,
-    bool: _exact,
-    str: _exact,
-    Decimal: _decimal,
-}

@@ -31,10 +31,6 @@ class Device:
     link_bytes_per_second: float | None = None
 
 
-#: What runs without an accelerator uses all cores of its host.
-HOST = Device(kind=AcceleratorKind.NONE, has_bf16=False)
-
-
 @cache
 def devices() -> Mapping[str, Device]:
     table = json.loads(

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from traindyno.core.instances.devices import HOST, AcceleratorKind, Device, devices
+from traindyno.core.instances.devices import AcceleratorKind, Device, devices
 
 LOCAL_PREFIX = "local."
 # Families with EFA types that the toolkit (sagemaker-training 5.1.1) does not set up by itself, or
@@ -97,10 +97,12 @@ def instance_types() -> Mapping[str, InstanceType]:
 
 def _read_row(name: str, row: Mapping[str, Any]) -> InstanceType:
     accelerator = row.get("accelerator")
+    # what runs without an accelerator uses all cores of its host
+    host = Device(kind=AcceleratorKind.NONE, has_bf16=False)
     return InstanceType(
         name=name,
         accelerator=accelerator,
-        device=devices()[accelerator] if accelerator else HOST,
+        device=devices()[accelerator] if accelerator else host,
         devices_per_instance=row["devices"] if accelerator else 1,
         vcpus=row.get("vcpus"),
         memory_gib=row.get("memory_gib"),

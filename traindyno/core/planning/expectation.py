@@ -31,9 +31,6 @@ class Expectation:
     is_simulated: bool = False
 
 
-NOTHING_KNOWN = Expectation()
-
-
 def expect(
     rounds: Sequence[Sequence[Job]],
     histories: Histories,

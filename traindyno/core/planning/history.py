@@ -27,6 +27,7 @@ from traindyno.figures.hosts import (
 )
 
 WORK_ID_DIGITS = 16
+Histories = Mapping[str, "CellHistory"]
 # The settings that decide when a run stops, without max_steps and least_seconds: the difference in
 # steps is computed instead.
 DECIDES_LENGTH = ("stop_when", "evaluate", "evaluate_every_steps", "save_model")
@@ -62,9 +63,6 @@ class CellHistory:
 class ExpectedJob:
     billable_seconds: float
     seconds: float
-
-
-Histories = Mapping[str, CellHistory]
 
 
 def work_id_of(suite: Suite) -> str:

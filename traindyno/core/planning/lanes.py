@@ -1,13 +1,13 @@
 """Lanes: jobs that share an instance type, and how many of them may be in progress at once."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import accumulate, groupby
 
 from traindyno.core.costs.prices import Price, PriceList
 from traindyno.core.jobs.job import Job
-from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect
+from traindyno.core.planning.expectation import Expectation, expect
 from traindyno.core.planning.history import Histories
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.planned_jobs import Rounds
@@ -201,7 +201,7 @@ class LanePlan:
     #: Cost if each job takes all attempts so, with warm instances where the suite asks for them.
     worst_case_usd: Decimal | None
     #: Cost and time, by what earlier runs of these cells showed.
-    expected: Expectation = NOTHING_KNOWN
+    expected: Expectation = field(default_factory=Expectation)
     #: Size of the lane's waves in instances; None if ``concurrency`` counts runs.
     instances_at_once: int | None = None
 

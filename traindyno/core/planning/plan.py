@@ -3,7 +3,7 @@ refuse the suite.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from heapq import heappop, heappush
@@ -14,7 +14,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.planning.cell_notes import composition_notes, loader_notes
-from traindyno.core.planning.expectation import NOTHING_KNOWN, Expectation, expect_all
+from traindyno.core.planning.expectation import Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lanes import (
     Concurrency,
@@ -76,7 +76,7 @@ class Plan:
     worst_case_hours: Decimal
     refusals: tuple[str, ...]
     notes: tuple[str, ...]
-    expected: Expectation = NOTHING_KNOWN
+    expected: Expectation = field(default_factory=Expectation)
     history: tuple[CellHistory, ...] = ()
     memory: tuple[CellMemory, ...] = ()
     host_priors: HostPriors | None = None

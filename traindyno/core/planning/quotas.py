@@ -23,6 +23,7 @@ from traindyno.core.suite.suite import Suite
 
 SERVICE_CODE = "sagemaker"
 SHAPE = "region and quotas"
+QuotaReadings = Mapping[str, "QuotaReading"]
 
 
 class Counted(StrEnum):
@@ -86,9 +87,6 @@ class QuotaReading:
     @property
     def available(self) -> int | None:
         return None if self.limit is None else max(0, self.limit - (self.in_use or 0))
-
-
-QuotaReadings = Mapping[str, QuotaReading]
 
 
 def instance_quota(instance_type: str, purchase: Purchase) -> Quota:

@@ -20,6 +20,7 @@ from traindyno.core.run.workload import STEPS, Workload, workload_document
 from traindyno.core.suite.choices import Quality, SaveDtype
 
 RECORD = Format(name="record of a run", version=1)
+Record = TypeVar("Record", bound="RunRecord | PreparationRecord")
 
 
 class RecordDiffers(TraindynoError):
@@ -156,9 +157,6 @@ class PreparationRecord:
 
     preparation: DataPreparation
     workload: Workload
-
-
-Record = TypeVar("Record", bound=RunRecord | PreparationRecord)
 
 
 def record_document(record: RunRecord | PreparationRecord) -> dict[str, Any]:

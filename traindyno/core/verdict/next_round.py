@@ -12,7 +12,7 @@ from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.cell_runs import CellRuns, lost_long_runs
 from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
-from traindyno.core.verdict.verdict import SETTLED, Verdict, judge_evidence, looks_of
+from traindyno.core.verdict.verdict import Verdict, judge_evidence, looks_of
 from traindyno.figures.hosts import HostPriors
 from traindyno.figures.selection import Relation
 
@@ -32,7 +32,7 @@ def open_cells(verdict: Verdict, searched: Sequence[CellRuns]) -> list[CellRuns]
     """None of ``searched`` if the answer is settled: one cell is left, which is not near the goal's
     limit.
     """
-    if verdict.finding in SETTLED:
+    if verdict.finding.is_settled:
         return []
     near_limit = set(verdict.refused)
     rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}

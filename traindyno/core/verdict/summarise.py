@@ -55,9 +55,6 @@ class RunColumns(NamedTuple):
     least_ratio: float | None
 
 
-RUN_COLUMNS = RunColumns._fields
-
-
 def run_time(result: RunResult) -> RunTime:
     """The overhead is waiting, starting, data, image and upload: the measured job's time beside the
     run itself, by its share or its step log.

@@ -11,14 +11,14 @@ from statistics import fmean, stdev
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import are_alike, are_at_one_step, is_one_of
 from traindyno.core.measurement.step_time import SingleStall
-from traindyno.figures.beyond import NONE_UNDECIDED, Drift, Undecided
+from traindyno.figures.beyond import Drift, Undecided
 from traindyno.figures.estimates import Range
 
 
 def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
     projected = [run for run in runs if not run.ended_at_target]
     if not projected:
-        return NONE_UNDECIDED
+        return Undecided()
     drifts = [run.drift for run in projected if run.drift]
     trend = None
     if drifts:  # the larger one of its errors: by the trends' own, and by the spread between trials

@@ -55,8 +55,9 @@ class Finding(StrEnum):
     NONE_WITHIN_LIMIT = "none_within_limit"
     NONE_MEASURED = "none_measured"
 
-
-SETTLED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
+    @property
+    def is_settled(self) -> bool:
+        return self in (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +93,6 @@ class MissingRuns:
     planned: int = 0
     run_ids: tuple[str, ...] = ()
     baseline: str | None = None
-
-
-ALL_RECORDED = MissingRuns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,9 +184,7 @@ def judge(
     return judge_evidence(suite, evidence, MissingRuns(planned=len(run_ids), run_ids=missing))
 
 
-def judge_evidence(
-    suite: Suite, evidence: Evidence, missing: MissingRuns = ALL_RECORDED
-) -> Verdict:
+def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns | None = None) -> Verdict:
     rows = evidence.rows
     metric = evidence.metric
     model = evidence.model
@@ -245,7 +241,7 @@ def judge_evidence(
         ),
         spent_usd=sum_known([row.spent_usd for row in rows if row.outcomes]),
         is_simulated=any(result.is_simulated for runs in evidence.cells for result in runs.results),
-        missing=missing,
+        missing=missing or MissingRuns(),
         dropped=_ratios_of_dropped(recommendation.best, evidence) if recommendation else {},
         scatter=evidence.scatter,
         level=level,

@@ -12,7 +12,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.extra_time import extra_times
 from traindyno.core.verdict.figure_table import build_figures
-from traindyno.figures.beyond import NO_EXTRA, ExtraTime
+from traindyno.figures.beyond import ExtraTime
 from traindyno.figures.table import FigureColumn
 
 CELL = make_cell()
@@ -24,7 +24,7 @@ def extra(
     column: FigureColumn, measured: tuple[RunResult, ...], others: tuple[RunResult, ...]
 ) -> ExtraTime:
     runs = CellRuns(cell=CELL, measured=measured, others=others)
-    return extra_times(runs, None).get(column, NO_EXTRA)
+    return extra_times(runs, None).get(column, ExtraTime())
 
 
 def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
@@ -36,13 +36,13 @@ def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
 
 def test_a_fault_of_the_service_is_not_the_cells() -> None:
     fault = replace(LOST, outcome=Outcome.INTERNAL_ERROR)
-    assert extra(FigureColumn.USD, DONE, (fault,)) == NO_EXTRA
+    assert extra(FigureColumn.USD, DONE, (fault,)) == ExtraTime()
 
 
 def test_the_factor_is_one_without_failures_for_rates_and_without_any_success() -> None:
-    assert extra(FigureColumn.SECONDS, DONE, ()) == NO_EXTRA
-    assert extra(FigureColumn.SAMPLES_PER_SECOND, DONE, (LOST,)) == NO_EXTRA
-    assert extra(FigureColumn.USD, (), (LOST,)) == NO_EXTRA
+    assert extra(FigureColumn.SECONDS, DONE, ()) == ExtraTime()
+    assert extra(FigureColumn.SAMPLES_PER_SECOND, DONE, (LOST,)) == ExtraTime()
+    assert extra(FigureColumn.USD, (), (LOST,)) == ExtraTime()
 
 
 def in_job(result: RunResult, job_name: str, place: int) -> RunResult:

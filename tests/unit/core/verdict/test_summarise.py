@@ -9,7 +9,7 @@ from tests.unit.run_samples import completed_result, failed_result, make_cell, m
 from tests.unit.step_log_samples import START
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import evaluation_line
-from traindyno.core.verdict.summarise import RUN_COLUMNS, run_columns, summarise
+from traindyno.core.verdict.summarise import RunColumns, run_columns, summarise
 
 
 def test_what_was_measured_and_what_the_whole_work_would_take() -> None:
@@ -52,7 +52,7 @@ def test_a_run_that_measured_nothing_has_no_figures() -> None:
         50.0,
         Decimal("0.50"),
     )
-    assert {*RUN_COLUMNS} - {*known} == {
+    assert {*RunColumns._fields} - {*known} == {
         "samples_per_second",
         "tokens_per_second",
         "mean_step_seconds",
