@@ -61,9 +61,9 @@ def claims(
     """List published figures and what contradicts them, and compare them with what an execution
     measured.
     """
-    found = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
+    source = read_input_file(file, parse_claims, fields=CLAIMS_SHAPE)
     if execution is None:
-        judgements = judge_claims(found, (), ())
+        judgements = judge_claims(source, (), ())
     else:
         target = choice.find_target()
         target.require_execution(execution)
@@ -71,34 +71,36 @@ def claims(
         if report is None:
             raise NothingMeasured(f"{execution} has no report; see: traindyno list")
         judgements = judge_claims(
-            found, group_runs(report.suite, report.cells, report.results), report.results
+            source, group_runs(report.suite, report.cells, report.results), report.results
         )
     if output is OutputFormat.JSON:
-        print_json([to_document(each) for each in judgements])
+        print_json([to_document(judgement) for judgement in judgements])
     else:
-        STANDARD_OUTPUT.print(_table(found, judgements))
-        for line in summary_lines(judgements, len(found.statements)):
+        STANDARD_OUTPUT.print(_table(source, judgements))
+        for line in summary_lines(judgements, len(source.statements)):
             STANDARD_OUTPUT.print(line)
 
 
-def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
-    table = titled_table(found.title, "claim~", ">published~", ">measured~", "finding~", "why~")
-    for each in judgements:
-        finding = styled(each.finding.value.replace("_", " "), STYLES.get(each.finding, ""))
+def _table(source: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
+    table = titled_table(source.title, "claim~", ">published~", ">measured~", "finding~", "why~")
+    for judgement in judgements:
+        finding = styled(
+            judgement.finding.value.replace("_", " "), STYLES.get(judgement.finding, "")
+        )
         measured = "unknown"
-        found_here = each.measured
-        if found_here is not None:
-            reach = found_here.interval
+        trials = judgement.measured
+        if trials is not None:
+            reach = trials.interval
             spread = (
                 f" ({range_text(number_text(reach.low), number_text(reach.high))})" if reach else ""
             )
-            measured = f"{number_text(found_here.mean, digits=4)}{spread}"
+            measured = f"{number_text(trials.mean, digits=4)}{spread}"
         table.add_row(
-            each.claim.text,
-            number_text(each.claim.published, digits=4),
+            judgement.claim.text,
+            number_text(judgement.claim.published, digits=4),
             measured,
             finding,
-            each.reason,
+            judgement.reason,
         )
     return table
 
@@ -106,21 +108,23 @@ def _table(found: Claims, judgements: tuple[ClaimJudgement, ...]) -> Table:
 def summary_lines(judgements: Sequence[ClaimJudgement], statements: int = 0) -> Iterator[str]:
     """Which claims contradict the author's other figures, and the number of each finding."""
     stated = {
-        each.claim.claim_id: each.claim.contradiction.text
-        for each in judgements
-        if each.claim.contradiction
+        judgement.claim.claim_id: judgement.claim.contradiction.text
+        for judgement in judgements
+        if judgement.claim.contradiction
     }
     named = {name: text.partition("; contradicts ")[2].split(", ") for name, text in stated.items()}
     # One fact: the same calculation in several sentences, or one mismatch as each of its figures
     # shows it.
     facts = {
-        frozenset((name, *others)) if any(name in each for each in named.values()) else stated[name]
+        frozenset((name, *others))
+        if any(name in identifiers for identifiers in named.values())
+        else stated[name]
         for name, others in named.items()
     }
     yield f"{len(judgements)} claims; contradictions of the source's figures: {len(facts)}"
     if stated:
         yield f"in {counted(len(stated), 'claim')}: {', '.join(stated)}"
-    findings = Counter(each.finding.value.replace("_", " ") for each in judgements)
+    findings = Counter(judgement.finding.value.replace("_", " ") for judgement in judgements)
     yield (
         "findings: "
         f"{', '.join(f'{count} {finding}' for finding, count in sorted(findings.items()))}"

@@ -86,7 +86,10 @@ def claims_of(record: ExecutionRecord) -> tuple[ClaimJudgement, ...]:
 def judge_claims(
     claims: Claims, cells: Sequence[CellRuns], results: Sequence[RunResult]
 ) -> tuple[ClaimJudgement, ...]:
-    """``cells`` have the ``results``; without any, only contradictions are found."""
+    """Judge each claim against the runs of the cells that it names.
+
+    ``cells`` have the ``results``. Without any, only contradictions between figures are found.
+    """
     is_simulated = any(result.is_simulated for result in results)
     return tuple(_judge(claim, cells, is_simulated=is_simulated) for claim in claims.claims)
 
@@ -151,7 +154,7 @@ def _unclear_match(claim: Claim, cells: Sequence[CellRuns]) -> tuple[ClaimFindin
     """
     wanted = [claim.cell] if claim.form is ClaimedForm.VALUE else [claim.cell, claim.against]
     for side in wanted if cells else ():
-        matching = [each.cell for each in cells if matches(each.cell, side)]
+        matching = [runs.cell for runs in cells if matches(runs.cell, side)]
         named = ", ".join(f"{name}: {value}" for name, value in side.items())
         if not matching:
             return ClaimFinding.NO_CELL, f"no cell of the suite matches {{{named}}}"
@@ -165,13 +168,13 @@ def _unclear_match(claim: Claim, cells: Sequence[CellRuns]) -> tuple[ClaimFindin
 
 
 def _measure(claim: Claim, cells: Sequence[CellRuns]) -> Estimate | None:
-    own = [each for each in cells if matches(each.cell, claim.cell)]
+    own = [runs for runs in cells if matches(runs.cell, claim.cell)]
     values = _values(own, claim.quantity)
     if not values:
         return None
     if claim.form is ClaimedForm.VALUE:
         return estimate(values)
-    against = [each for each in cells if matches(each.cell, claim.against)]
+    against = [runs for runs in cells if matches(runs.cell, claim.against)]
     others = _values(against, claim.quantity)
     if not others:
         return None

@@ -1,5 +1,5 @@
-"""Which cells are worth measuring: those that fit into memory, in the order of their estimated cost
-or time.
+"""Cells that are worth measuring: they fit into memory, and the best by estimated cost or time come
+first.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,10 +36,10 @@ NO_ROW = "no row of this device, scaled by its peak"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A cell with what is estimated of it; None is unknown.
+    """A cell and its estimates; None is unknown.
 
-    ``seconds`` and ``usd``: training on all examples, without the start of a job. ``memory_bytes``
-    and ``device_bytes``: of one device.
+    ``seconds`` and ``usd`` are of training on all examples, without the start of a job.
+    ``memory_bytes`` and ``device_bytes`` are of one device.
     """
 
     settings: Settings
@@ -52,7 +52,7 @@ class Candidate:
 
     @property
     def fits(self) -> bool | None:
-        """None if it is unknown; True only if the upper end of the interval fits."""
+        """Whether the upper end of the interval of memory fits; None if it is unknown."""
         if self.memory_bytes is None or self.device_bytes is None:
             return None
         return self.memory_bytes.high <= self.device_bytes
@@ -64,8 +64,11 @@ def unknown_memory(_settings: Settings) -> MemoryFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedWork:
-    """What estimates are made of: the model, or None, all examples of the training, the prices, and
-    what finds the memory of a configuration. ``adapter``: every cell trains it alone.
+    """What estimates are computed from.
+
+    ``shape`` is the model's, or None; ``examples`` are all examples of the training; ``memory``
+    estimates the memory of a configuration; ``adapter`` is the only part that each cell trains, if
+    there is one.
     """
 
     shape: ModelShape | None = None
@@ -129,8 +132,9 @@ def estimate_candidate(work: EstimatedWork, settings: Settings) -> Candidate:
 
 
 def _trained(shape: ModelShape, settings: Settings) -> ModelShape:
-    """Beside an adapter, frozen weights have no gradients of their own; whole ones are neither
-    exchanged nor updated.
+    """The model as one step trains it: beside an adapter, frozen weights need no gradients.
+
+    Frozen weights that are whole on each device are neither exchanged nor updated.
     """
     if settings.adapter is None:
         return shape
@@ -143,43 +147,47 @@ def _trained(shape: ModelShape, settings: Settings) -> ModelShape:
 
 
 def _memory_of(work: EstimatedWork, settings: Settings) -> Estimated | None:
-    """fp16 needs what bf16 does, but for the scaler of the loss."""
+    """Estimated memory. fp16 needs as much as bf16, but for the scaler of the loss."""
     is_half = settings.precision is not Precision.FP32
     asked = replace(settings, precision=Precision.BF16) if is_half else settings
-    found = work.memory(asked).estimate
-    if found is None:
+    estimate = work.memory(asked).estimate
+    if estimate is None:
         return None
-    peak = float(found.peak_bytes)
+    peak = float(estimate.peak_bytes)
     return Estimated(mean=peak, low=peak, high=peak * fitted()["memory"]["high"])
 
 
 def find_candidates(
     work: EstimatedWork, types: Iterable[str], counts: Sequence[int]
 ) -> list[Candidate]:
-    """For each type, count and strategy the largest batch that fits, by its estimate; none where no
+    """The largest batch that fits, for each type, count and strategy, as estimated; none where no
     batch does.
     """
     # A strategy that shards more costs time.
-    found = (
+    candidates = (
         _first_that_fits(work, _strategies(name, count, work.adapter))
         for name in types
         for count in counts
     )
-    return [each for each in found if each is not None]
+    return [candidate for candidate in candidates if candidate is not None]
 
 
 def _first_that_fits(work: EstimatedWork, strategies: Iterable[Settings]) -> Candidate | None:
-    """Where none fits, the last whose memory is not estimated; 4 bits where nothing else may."""
+    """The first strategy with a batch that fits.
+
+    Where none fits, the last one whose memory is not estimated; weights of 4 bits only where
+    nothing else may fit.
+    """
     unknown = None
     for settings in strategies:
         if not _can_fit(work, settings):
             continue
-        found = _largest(work, settings)
-        if found is not None and found.fits:
-            return found
+        candidate = _largest(work, settings)
+        if candidate is not None and candidate.fits:
+            return candidate
         is_last_resort = settings.base_weights is BaseWeights.NF4
-        if found is not None and (unknown is None or not is_last_resort):
-            unknown = found
+        if candidate is not None and (unknown is None or not is_last_resort):
+            unknown = candidate
     return unknown
 
 
@@ -201,9 +209,10 @@ def _can_fit(work: EstimatedWork, settings: Settings) -> bool:
 
 
 def _strategies(name: str, count: int, adapter: Adapter | None) -> Iterator[Settings]:
-    """From the one that communicates and computes least to the one that needs the least memory.
+    """Settings in order, from the strategy that communicates and computes least to the one that
+    needs the least memory.
 
-    Weights of 4 bits come last: they are for what fits in no other way.
+    Weights of 4 bits come last: they are for models that fit in no other way.
     """
     instance_type = instance_types()[name]
     precision = Precision.BF16 if instance_type.device.has_bf16 else Precision.FP16
@@ -231,43 +240,45 @@ def _strategies(name: str, count: int, adapter: Adapter | None) -> Iterator[Sett
 
 
 def _largest(work: EstimatedWork, base: Settings, batch: int = LARGEST_BATCH) -> Candidate | None:
-    """With the largest batch that fits, of ``batch`` and its halves; with a batch of 1 where the
-    memory is not estimated.
+    """The candidate with the largest batch that fits, of ``batch`` and its halves; with a batch of
+    1 where the memory is not estimated.
     """
-    found = None
+    candidate = None
     while batch:
-        found = estimate_candidate(work, replace(base, batch_size_per_device=batch))
-        if found.fits:
-            return found
-        batch = batch // 2 if found.memory_bytes is not None else min(1, batch - 1)
-    return found if found is not None and found.memory_bytes is None else None
+        candidate = estimate_candidate(work, replace(base, batch_size_per_device=batch))
+        if candidate.fits:
+            return candidate
+        batch = batch // 2 if candidate.memory_bytes is not None else min(1, batch - 1)
+    return candidate if candidate is not None and candidate.memory_bytes is None else None
 
 
 def usual_candidate(work: EstimatedWork, best: Settings) -> Candidate | None:
-    """What people would train with on such an instance: the defaults of a trainer in bf16, on one
-    instance if that fits.
+    """The configuration that people would use on such an instance: the defaults of a trainer in
+    bf16, on one instance if that fits.
     """
     most = min(USUAL_BATCH, best.batch_size)
     for base in (*_strategies(best.instance, 1, work.adapter), best):
-        found = _largest(work, base, most) if _can_fit(work, base) else None
-        if found is not None and found.fits:
-            return found
+        candidate = _largest(work, base, most) if _can_fit(work, base) else None
+        if candidate is not None and candidate.fits:
+            return candidate
     return None
 
 
-def choose(found: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:
-    """The best by the goal, one for each kind and number of devices, and for each adapter: an
-    estimate can't tell others apart.
+def choose(candidates: Iterable[Candidate], *, is_time: bool, most: int) -> list[Candidate]:
+    """The best candidates by the goal, one for each kind and number of devices, and for each
+    adapter, since an estimate can't tell others apart.
     """
 
-    def figure(each: Candidate) -> float:
-        estimate = each.seconds if is_time else each.usd
+    def figure(candidate: Candidate) -> float:
+        estimate = candidate.seconds if is_time else candidate.usd
         return inf if estimate is None else estimate.mean
 
     kept: dict[tuple[str | None, int | None, Adapter | None], Candidate] = {}
-    listed = list(found)
-    for each in sorted([each for each in listed if figure(each) < inf] or listed, key=figure):
-        instance_type = find_instance_type(each.settings.instance)
+    listed = list(candidates)
+    estimated = [candidate for candidate in listed if figure(candidate) < inf]
+    for candidate in sorted(estimated or listed, key=figure):
+        settings = candidate.settings
+        instance_type = find_instance_type(settings.instance)
         device = instance_type.accelerator if instance_type else None
-        kept.setdefault((device, world_size(each.settings), each.settings.adapter), each)
+        kept.setdefault((device, world_size(settings), settings.adapter), candidate)
     return list(kept.values())[:most]

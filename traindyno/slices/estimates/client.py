@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,18 +31,51 @@ from traindyno.slices.estimates.first_suite import (
     NothingFits,
     NothingKnown,
     Proposal,
-    estimate_texts,
     is_proposed,
     propose,
-    suite_text,
-    token_figures,
 )
+from traindyno.slices.estimates.first_suite_text import estimate_texts, suite_text, token_figures
 from traindyno.travelling_files import listed
 
 GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
 MOST_HOURS = 4
 NUMBERS = {"examples": int, "max_usd": float}
-TASKS = [each.value for each in Task if each is not Task.SCRIPT]
+TASKS = [task.value for task in Task if task is not Task.SCRIPT]
+EXAMPLE = "--task causal-lm --model ./model --data ./texts --max-usd 20"
+FileArgument = Annotated[
+    Path, typer.Argument(help="The suite file to write; one that exists is kept.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(help="A Hub id, a model's folder, or the config.json of a new model."),
+]
+DataOption = Annotated[
+    str | None, typer.Option(help="A file or folder, an s3:// URI, or a Hub id.")
+]
+ScriptOption = Annotated[str | None, typer.Option(help="A folder with your own training program.")]
+TemplateOption = Annotated[
+    str | None, typer.Option(help="A file with the template of conversations.")
+]
+ExamplesOption = Annotated[int | None, typer.Option(help="Samples of the whole training.", min=1)]
+SequenceLengthOption = Annotated[int | None, typer.Option(help="Tokens of one sequence.", min=1)]
+AdapterOption = Annotated[
+    int | None,
+    typer.Option(help="Train LoRA of this rank beside the frozen model, such as 16.", min=1),
+]
+MaxUsdOption = Annotated[
+    float | None,
+    typer.Option(help="The most that measuring may cost.", min=0.01, callback=finite),
+]
+MaxHoursOption = Annotated[
+    float, typer.Option(help="The longest that measuring may take.", min=0.1, callback=finite)
+]
+InstanceOption = Annotated[
+    list[str] | None, typer.Option(help="Only this instance type; repeat the option for more.")
+]
+MaxInstancesOption = Annotated[
+    int,
+    typer.Option(help="The most instances of one cell: 1, 2, 4 … are tried.", min=1, max=64),
+]
 
 
 def _task(given: str) -> Task:
@@ -64,53 +97,25 @@ def _task(given: str) -> Task:
 )
 def init(
     choice: LabChoice,
-    file: Annotated[
-        Path, typer.Argument(help="The suite file to write; one that exists is kept.")
-    ] = Path("suite.yaml"),
-    model: Annotated[
-        str | None,
-        typer.Option(help="A Hub id, a model's folder, or the config.json of a new model."),
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="A file or folder, an s3:// URI, or a Hub id.")
-    ] = None,
+    file: FileArgument = Path("suite.yaml"),
+    model: ModelOption = None,
+    data: DataOption = None,
     task: Annotated[
         Task | None,
         typer.Option(help="What the model learns.", parser=_task, metavar=f"[{'|'.join(TASKS)}]"),
     ] = None,
-    script: Annotated[
-        str | None, typer.Option(help="A folder with your own training program.")
-    ] = None,
+    script: ScriptOption = None,
     text_column: Annotated[str | None, typer.Option(help="The data's column with texts.")] = None,
     label_column: Annotated[str | None, typer.Option(help="The data's column with labels.")] = None,
-    chat_template: Annotated[
-        str | None, typer.Option(help="A file with the template of conversations.")
-    ] = None,
-    examples: Annotated[
-        int | None, typer.Option(help="Samples of the whole training.", min=1)
-    ] = None,
-    sequence_length: Annotated[
-        int | None, typer.Option(help="Tokens of one sequence.", min=1)
-    ] = None,
-    adapter: Annotated[
-        int | None,
-        typer.Option(help="Train LoRA of this rank beside the frozen model, such as 16.", min=1),
-    ] = None,
+    chat_template: TemplateOption = None,
+    examples: ExamplesOption = None,
+    sequence_length: SequenceLengthOption = None,
+    adapter: AdapterOption = None,
     goal: Annotated[GoalKind, typer.Option(help="cheapest or fastest.")] = GoalKind.CHEAPEST,
-    max_usd: Annotated[
-        float | None,
-        typer.Option(help="The most that measuring may cost.", min=0.01, callback=finite),
-    ] = None,
-    max_hours: Annotated[
-        float, typer.Option(help="The longest that measuring may take.", min=0.1, callback=finite)
-    ] = MOST_HOURS,
-    instance: Annotated[
-        list[str] | None, typer.Option(help="Only this instance type; repeat the option for more.")
-    ] = None,
-    max_instances: Annotated[
-        int,
-        typer.Option(help="The most instances of one cell: 1, 2, 4 … are tried.", min=1, max=64),
-    ] = 1,
+    max_usd: MaxUsdOption = None,
+    max_hours: MaxHoursOption = MOST_HOURS,
+    instance: InstanceOption = None,
+    max_instances: MaxInstancesOption = 1,
     prices: PricesOption = None,
     quotas: QuotasOption = None,
     output: FormatOption = OutputFormat.TABLE,
@@ -121,61 +126,17 @@ def init(
     In a terminal it asks for what is missing.
     """
     refuse_unwritable(file, "FILE")
-    if goal not in GOALS:
-        raise typer.BadParameter(
-            refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal"
-        )
+    _check_goal(goal)
     for name in instance or ():
-        if find_instance_type(name) is None or not is_proposed(name):
-            expected = "an instance type with GPUs, such as ml.g5.xlarge"
-            meant = [
-                each for each in close_instance_types(name) if is_proposed(each) and each != name
-            ]
-            message = refusal(f"got {shown(name)}", expected, meant)
-            raise typer.BadParameter(message, param_hint="--instance")
+        _check_type(name)
     given: dict[str, Any] = {"task": task, "model": model, "data": data, "script": script}
-    given |= {"examples": examples, "max_usd": max_usd}
-    for name in ("model", "data", "script"):
-        if given[name] is not None:
-            _existing(name, given[name])
-    is_open = script is None and task is None and data is not None
-    if is_open and (chat := chat_columns({"path": data}, Path())):
-        given["task"] = Task.CAUSAL_LM
-        tell(f"task {Task.CAUSAL_LM.value}: the data has {' and '.join(chat)}")
-    wanted = ("task", "model", "data") if script is None else ("examples",)
-    given |= _ask_for(
-        [
-            name
-            for name in (*wanted, *(() if choice.local else ("max_usd",)))
-            if given[name] is None
-        ],
-    )
-    workload: dict[str, Any] = {"source": script and written(script, file.parent)}
-    if script is None:
-        workload = {"task": given["task"].value, "model": _model(given["model"], file.parent)}
-        if isinstance(workload["model"], dict):
-            workload["tokenizer"] = {
-                "train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)
-            }
-    data = given["data"] and written(given["data"], file.parent)
-    template = chat_template and written(chat_template, file.parent)
-    columns = {
-        "text_column": text_column,
-        "label_column": label_column,
-        "chat_template": template,
-    }
-    columns = {name: value for name, value in columns.items() if value is not None}
-    fields = {"dataset": {"path": data, **columns} if columns else data}
-    fields |= {"examples": given["examples"], "sequence_length": sequence_length}
-    workload |= {name: value for name, value in fields.items() if value is not None}
-    limits = {} if choice.local else {"max_usd": given["max_usd"], "max_hours": max_hours}
-    name = suite_name_of(file.stem) or file.stem
-    sections = {
-        "name": name,
-        **workload,
-        "goal": goal.value,
-        **({"limits": limits} if limits else {}),
-    }
+    given |= {"examples": examples, "sequence_length": sequence_length, "max_usd": max_usd}
+    given |= {"text_column": text_column, "label_column": label_column}
+    given["chat_template"] = chat_template
+    _complete(given, is_local=choice.local)
+    sections = {**_sections(given, file), "goal": goal.value}
+    if not choice.local:
+        sections["limits"] = {"max_usd": given["max_usd"], "max_hours": max_hours}
     lab = None if prices and quotas else choice.chosen.name
     if lab:
         choice.choose(needs_service=False)
@@ -189,36 +150,110 @@ def init(
     )
     proposal = propose(asked, prices=prices, quotas=quotas, lab=lab, say=tell)
     write_new(file, suite_text(proposal), "FILE")
-    if output is OutputFormat.JSON:
-        print_json(_document(proposal, file))
-    else:
-        _print(proposal)
-    tell(
-        f"wrote {file}: {counted(len(proposal.cells), 'cell')}; next: traindyno plan "
-        f"{file}{' --local' * choice.local}"
+    _show(proposal, file, output)
+    cells = counted(len(proposal.cells), "cell")
+    tell(f"wrote {file}: {cells}; next: traindyno plan {file}{' --local' * choice.local}")
+
+
+def _check_goal(goal: GoalKind) -> None:
+    if goal not in GOALS:
+        raise typer.BadParameter(
+            refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal"
+        )
+
+
+def _check_type(name: str) -> None:
+    """Refuse an instance type that `init` doesn't propose, and name close ones."""
+    if find_instance_type(name) is not None and is_proposed(name):
+        return
+    meant = [close for close in close_instance_types(name) if is_proposed(close) and close != name]
+    message = refusal(
+        f"got {shown(name)}", "an instance type with GPUs, such as ml.g5.xlarge", meant
     )
+    raise typer.BadParameter(message, param_hint="--instance")
+
+
+def _complete(given: dict[str, Any], *, is_local: bool) -> None:
+    """Add what the data says and what a person answers in a terminal to the given options.
+
+    Refuses paths that don't exist.
+    """
+    for name in ("model", "data", "script"):
+        if given[name] is not None:
+            _existing(name, given[name])
+    given["task"] = _find_task(given)
+    given |= _ask_for(_missing(given, is_local=is_local))
+
+
+def _find_task(given: Mapping[str, Any]) -> Task | None:
+    """The task that was given, or the one that the data is for, if it has conversations."""
+    task: Task | None = given["task"]
+    if task is not None or given["script"] is not None or given["data"] is None:
+        return task
+    chat = chat_columns({"path": given["data"]}, Path())
+    if not chat:
+        return None
+    tell(f"task {Task.CAUSAL_LM.value}: the data has {' and '.join(chat)}")
+    return Task.CAUSAL_LM
+
+
+def _missing(given: Mapping[str, Any], *, is_local: bool) -> list[str]:
+    """Options that `init` needs and that were not given."""
+    wanted = ["task", "model", "data"] if given["script"] is None else ["examples"]
+    if not is_local:
+        wanted.append("max_usd")
+    return [name for name in wanted if given[name] is None]
+
+
+def _sections(given: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The suite's name and its workload, as its file has them, with paths from its folder."""
+    folder = file.parent
+    script = given["script"]
+    workload: dict[str, Any] = {"source": script and written(script, folder)}
+    if script is None:
+        workload = {"task": given["task"].value, "model": _model(given["model"], folder)}
+        if isinstance(workload["model"], dict):
+            workload["tokenizer"] = {
+                "train_vocabulary_size": workload["model"]["config"].get("vocab_size", 32_000)
+            }
+    data = given["data"] and written(given["data"], folder)
+    template = given["chat_template"] and written(given["chat_template"], folder)
+    columns = {
+        "text_column": given["text_column"],
+        "label_column": given["label_column"],
+        "chat_template": template,
+    }
+    named = {name: column for name, column in columns.items() if column is not None}
+    fields = {
+        "dataset": {"path": data, **named} if named else data,
+        "examples": given["examples"],
+        "sequence_length": given["sequence_length"],
+    }
+    workload |= {name: value for name, value in fields.items() if value is not None}
+    return {"name": suite_name_of(file.stem) or file.stem, **workload}
 
 
 def _ask_for(missing: Sequence[str]) -> dict[str, Any]:
-    """In a terminal an answer that is refused is asked for again."""
+    """Ask for missing values in a terminal; an answer that is refused is asked for again."""
     options = {name: f"--{name.replace('_', '-')}" for name in missing}
     if missing and not sys.stdin.isatty():
         message = "it is missing, and there is no terminal to ask in"
         raise typer.BadParameter(message, param_hint=", ".join(options.values()))
-    found = dict[str, Any]()
+    answers = dict[str, Any]()
     for name, option in options.items():
         text = option.removeprefix("--")
         if name in NUMBERS:
-            found[name] = typer.prompt(text, type=NUMBERS[name])
+            answers[name] = typer.prompt(text, type=NUMBERS[name])
         elif name == "task":
-            found[name] = typer.prompt(f"task ({', '.join(TASKS)})", value_proc=_task)
+            answers[name] = typer.prompt(f"task ({', '.join(TASKS)})", value_proc=_task)
         else:
-            found[name] = typer.prompt(text, value_proc=partial(_existing, name))
-    return found
+            answers[name] = typer.prompt(text, value_proc=partial(_existing, name))
+    return answers
 
 
 def _existing(name: str, value: str) -> str:
-    if problem := path_problem(value, Path()) if value else 'got "", expected a path or an id':
+    problem = path_problem(value, Path()) if value else 'got "", expected a path or an id'
+    if problem:
         raise typer.BadParameter(problem, param_hint=f"--{name}")
     return value
 
@@ -233,24 +268,31 @@ def written(value: str, folder: Path) -> str:
 
 
 def _model(given: str, folder: Path) -> str | dict[str, Any]:
-    """The content of a config.json as the configuration of a new model; else the path or id
-    itself.
+    """The model as a suite names it: the content of a config.json for a new model, else the path or
+    id.
     """
     path = Path(given).expanduser()
     if path.suffix != ".json" or not path.is_file():
         return written(given, folder)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        configuration = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise SuiteUnreadable(
             f"{given} is no JSON ({error}); expected the config.json of a model"
         ) from error
-    if not isinstance(found, dict) or "model_type" not in found:
+    if not isinstance(configuration, dict) or "model_type" not in configuration:
         raise SuiteUnreadable(
             f"{given} has no model_type; expected the config.json of a model, as transformers "
             "writes it"
         )
-    return {"config": found}
+    return {"config": configuration}
+
+
+def _show(proposal: Proposal, file: Path, output: OutputFormat) -> None:
+    if output is OutputFormat.JSON:
+        print_json(_document(proposal, file))
+    else:
+        _print(proposal)
 
 
 def _print(proposal: Proposal) -> None:
@@ -265,11 +307,11 @@ def _print(proposal: Proposal) -> None:
         "evidence",
         "quota",
     )
-    for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True):
-        texts = estimate_texts(each, proposal.inputs.prices)
-        has, needed = proposal.quota(each)
+    for cell, candidate in zip(proposal.plan.cells, proposal.cells, strict=True):
+        texts = estimate_texts(candidate, proposal.inputs.prices)
+        has, needed = proposal.quota(candidate)
         quota = UNKNOWN if has is None else f"have {has}, need {needed}"
-        per_second, per_billion = token_figures(each, proposal.tokens).values()
+        per_second, per_billion = token_figures(candidate, proposal.tokens).values()
         table.add_row(
             cell.label,
             texts["memory"],
@@ -277,7 +319,7 @@ def _print(proposal: Proposal) -> None:
             texts["cost"],
             number_text(per_second),
             UNKNOWN if per_billion is None else usd_text(per_billion),
-            each.evidence,
+            candidate.evidence,
             quota,
         )
     STANDARD_OUTPUT.print(table)
@@ -295,7 +337,7 @@ def _print(proposal: Proposal) -> None:
         STANDARD_OUTPUT.print(f"before it can run: {reason}")
     if note := proposal.inputs.note:
         STANDARD_OUTPUT.print(note)
-        for name in dict.fromkeys(each.settings.instance for each in proposal.cells):
+        for name in dict.fromkeys(candidate.settings.instance for candidate in proposal.cells):
             if price := proposal.inputs.prices.get(name):
                 STANDARD_OUTPUT.print(f"price of {name}: {price.source}")
     if (model := proposal.suite.suite.workload.model) is not None and model.path is None:
@@ -313,12 +355,12 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
     cells = [
         {
             "label": cell.label,
-            **to_document(each),
-            **token_figures(each, proposal.tokens),
-            "fits": each.fits,
-            "quota": dict(zip(("have", "need"), proposal.quota(each), strict=True)),
+            **to_document(candidate),
+            **token_figures(candidate, proposal.tokens),
+            "fits": candidate.fits,
+            "quota": dict(zip(("have", "need"), proposal.quota(candidate), strict=True)),
         }
-        for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
+        for cell, candidate in zip(proposal.plan.cells, proposal.cells, strict=True)
     ]
     return {
         "suite": str(file),
@@ -331,7 +373,6 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
     }
 
 
-EXAMPLE = "--task causal-lm --model ./model --data ./texts --max-usd 20"
 CLIENT = Client(
     commands={"init": (init, EXAMPLE)}, before="plan", refusals=(NothingFits, NothingKnown)
 )

@@ -1,13 +1,12 @@
-"""A first suite for a model and its data: the cells that fit, in the order of their estimates,
-beside the usual one.
+"""A first suite for a model and its data: the cells that fit, ordered by their estimates, beside
+the usual one.
 """
 
 import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,15 @@ from traindyno.api.model_check import fetch_configuration, find_configuration
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.plans import data_lines, find_histories
 from traindyno.api.suite_loading import Suite, check_startable
-from traindyno.api.suite_text import write_yaml
 from traindyno.api.training_code import missing_libraries
-from traindyno.core.costs.prices import PriceList
 from traindyno.core.costs.quantity_text import (
-    UNKNOWN,
-    bytes_text,
     counted,
-    interval_text,
     seconds_text,
-    usd_text,
 )
 from traindyno.core.errors import TraindynoError
 from traindyno.core.instances.devices import AcceleratorKind
-from traindyno.core.instances.instance_types import (
-    instance_types,
-)
-from traindyno.core.planning.history import Histories
+from traindyno.core.instances.instance_types import instance_types
+from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.job_terms import run_terms
 from traindyno.core.planning.memory import usable_memory_bytes
 from traindyno.core.planning.plan import Plan, plan_suite
@@ -50,7 +41,6 @@ from traindyno.slices.estimates.candidates import (
     find_candidates,
     usual_candidate,
 )
-from traindyno.slices.estimates.suite import CellEstimate
 
 MOST_CELLS = 6
 ESTIMATING_SECONDS = 60  # of a model that is new; what is left out is estimated by plan
@@ -69,48 +59,30 @@ VARIED = (
 LOCAL_BATCHES = (8, 32)
 #: With the usual learning rate of LoRA
 USUAL_ADAPTER = Adapter(rank=16, learning_rate=2e-4)
-SCRIPT_NOTE = (
-    "# To compare arguments of the program, add a list of values: matrix: {hyperparameters.NAME: "
-    "[1, 2]}."
-)
-KEPT_NOTE = (
-    "# Reports and `list --projected` compare these with what was measured; delete them for "
-    "another model."
-)
-ESTIMATES_NOTE = (
-    "# Estimates order the cells, and the suite measures them: 90 % intervals, of training "
-    "without a job's start."
-)
-
-
 NO_ADAPTER = "none"
 START_SECONDS = 300.0  # of a job, as assumed in docs/performance.md
 TOO_DEAR = "one job may cost more than --max-usd"
 NO_PRICE = "no known price"
 NO_STEP = "by the estimate, no step fits"
-NOT_ESTIMATED = "not estimated: plan does it"
 NOT_BEST = "another type is better by the estimate, or has the same devices for less"
 
 
 class NothingFits(TraindynoError):
-    """No instance that may be used has the memory for a step, by the estimate, or none has a known
-    price.
-    """
+    """No allowed type has the memory for a step, as estimated, or none has a known price."""
 
 
 class NothingKnown(TraindynoError):
-    """Nothing can be estimated of the model, and no types are named to compare."""
+    """Nothing can be estimated for the model, and no types are named to compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """``sections``: of the suite, as a file would have them, without cells.
+    """What a person asks of `init`.
 
-    ``instances``: only these types.
-
-    ``max_instances``: of one cell; types whose instances have a fast network are tried with 1, 2, 4
-    … of them. ``adapter``: what every cell trains; without one, conversations are trained on with
-    all weights and with LoRA.
+    ``sections`` are sections of the suite as a file would have them, without cells. ``instances``
+    are the only types to propose, if there are any. ``max_instances`` is the most of one cell;
+    types whose instances have a fast network are tried with 1, 2, 4 … of them. ``adapter`` is what
+    every cell trains; without one, conversations are trained on with all weights and with LoRA.
     """
 
     sections: Mapping[str, Any]
@@ -123,10 +95,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """``cells``: the usual one first.
+    """A first suite, with the estimates of its cells.
 
-    ``why_unknown``: why nothing could be estimated, or None. ``left_out``: types that were asked
-    for, or that one job of which may cost more than limits.max_usd, with the reason.
+    The usual cell is the first of ``cells``. ``why_unknown`` says why nothing could be estimated,
+    or is None. ``left_out`` has the types that were asked for, or one job of which may cost more
+    than limits.max_usd, with the reason.
     """
 
     suite: Suite
@@ -139,13 +112,13 @@ class Proposal:
 
     @property
     def tokens(self) -> int:
-        """Of the whole work; 0 where it is unknown."""
+        """Tokens of the whole work; 0 where they are unknown."""
         return self.suite.suite.workload.examples * (self.suite.suite.workload.sequence_length or 0)
 
     @property
     def too_little(self) -> str | None:
-        """Why nothing is to be saved, or None."""
-        known = [each.seconds.mean for each in self.cells if each.seconds is not None]
+        """Why measuring can save nothing, or None."""
+        known = [cell.seconds.mean for cell in self.cells if cell.seconds is not None]
         if not known or min(known) >= START_SECONDS:
             return None
         return (
@@ -161,8 +134,8 @@ class Proposal:
         return f"{workload.examples:,} examples{f' of {length:,} tokens' if length else ''}"
 
     def quota(self, candidate: Candidate) -> tuple[int | None, int]:
-        """What the account has, and what the cell needs; (None, …) where it is unknown or nothing
-        limits it.
+        """The account's quota and the instances that the cell needs; (None, …) where the quota is
+        unknown or nothing limits it.
         """
         name = instance_quota(candidate.settings.instance, Purchase.ON_DEMAND).name
         reading = self.inputs.quotas.get(name)
@@ -172,11 +145,19 @@ class Proposal:
 def propose(
     asked: Asked, *, prices: Path | None, quotas: Path | None, lab: str | None, say: Say
 ) -> Proposal:
-    """``lab``: whose earlier runs of the cells are counted. ``say`` gets a line for each estimate
-    that takes time.
+    """Propose cells for a model and its data, and plan the suite that measures them.
 
-    Raises SuiteInvalid or DatasetFilesInvalid for what is wrong with the model or its data, and
-    AccountUnreachable.
+    Args:
+        asked: What a person wants to train, and on what.
+        prices: File of prices, in place of AWS's.
+        quotas: File of quotas, in place of the account's.
+        lab: Lab whose earlier runs of the cells are counted; None counts none.
+        say: Gets a line for each estimate that takes time.
+
+    Raises:
+        SuiteInvalid: Something is wrong with the model or its data.
+        DatasetFilesInvalid: Something is wrong with the files of the data.
+        AccountUnreachable: Prices or quotas could not be read.
     """
     types = asked.instances or tuple(filter(is_proposed, instance_types()))
     asked_for = _load(asked, {} if asked.local else {"matrix": {"instance": list(types)}})
@@ -188,12 +169,12 @@ def propose(
     )
     with ExitStack() as stack:
         work, why_unknown = _know(asked_for, asked, inputs, say, stack)
-        found, paid, kept = _choose_cells(asked, suite, types, work, inputs, why_unknown)
-    if not kept:
+        chosen = _choose_cells(asked, suite, types, work, inputs, why_unknown)
+    if not chosen.kept:
         raise NothingFits(_why_nothing(work, types, inputs))
-    if asked.adapter is None and all(each.settings.adapter for each in kept):
+    if asked.adapter is None and all(candidate.settings.adapter for candidate in chosen.kept):
         say(f"training all weights fits into none of the types: each cell trains {USUAL_ADAPTER}")
-    document = _document([each.settings for each in kept])
+    document = _document([candidate.settings for candidate in chosen.kept])
     loaded = _load(asked, document)
     histories: Histories = {}
     if lab is not None and inputs.why_assumed is None:
@@ -205,26 +186,34 @@ def propose(
         quotas=inputs.quotas,
         histories=histories,
     )
-    for place, cell in enumerate(plan.cells):
-        if own := histories.get(cell.cell_id):
-            known = [] if kept[place].evidence == NO_BASIS else [kept[place].evidence]
-            evidence = ", ".join([*known, f"{counted(own.run_count, 'run')} of yours"])
-            kept[place] = replace(kept[place], evidence=evidence)
+    cells = tuple(
+        _with_history(candidate, histories.get(cell.cell_id))
+        for candidate, cell in zip(chosen.kept, plan.cells, strict=True)
+    )
     return Proposal(
         suite=loaded,
         document={**asked.sections, **document},
-        cells=tuple(kept),
+        cells=cells,
         why_unknown=why_unknown,
         inputs=inputs,
         plan=plan,
-        left_out=_left_out(asked.instances, found, paid, kept, inputs),
+        left_out=_left_out(asked.instances, chosen, inputs),
     )
+
+
+def _with_history(candidate: Candidate, history: CellHistory | None) -> Candidate:
+    """The candidate, whose evidence counts the earlier runs of its cell."""
+    if not history:
+        return candidate
+    evidence = [] if candidate.evidence == NO_BASIS else [candidate.evidence]
+    evidence.append(f"{counted(history.run_count, 'run')} of yours")
+    return replace(candidate, evidence=", ".join(evidence))
 
 
 def _know(
     suite: Suite, asked: Asked, inputs: PlanInputs, say: Say, stack: ExitStack
 ) -> tuple[EstimatedWork, str | None]:
-    """What estimates are made of, or why nothing can be estimated."""
+    """The inputs of estimates, and why nothing can be estimated, or None."""
     workload = suite.suite.workload
     work = EstimatedWork(examples=workload.examples, prices=inputs.prices, adapter=asked.adapter)
     if asked.local:
@@ -247,6 +236,15 @@ def _know(
     return replace(work, shape=shape, memory=estimator.find), None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """Cells that fit, cells that the cap of the suite can pay for, and cells to propose."""
+
+    fitting: Sequence[Candidate] = ()
+    affordable: Sequence[Candidate] = ()
+    kept: Sequence[Candidate]
+
+
 def _choose_cells(
     asked: Asked,
     suite: CoreSuite,
@@ -254,19 +252,11 @@ def _choose_cells(
     work: EstimatedWork,
     inputs: PlanInputs,
     why_unknown: str | None,
-) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
-    """The cells that were found, those that one may pay for, and those to propose."""
+) -> _Chosen:
+    """Choose cells: of this machine, of named types without estimates, or by estimates."""
     is_script = suite.workload.task is Task.SCRIPT
     if asked.local:
-        first = suite.cells[0].settings
-        batches = LOCAL_BATCHES[:1] if is_script else LOCAL_BATCHES
-        adapters = (None, USUAL_ADAPTER) if _offers_both(asked, suite) else (asked.adapter,)
-        settings = [
-            replace(first, batch_size_per_device=batch, adapter=adapter)
-            for adapter in adapters
-            for batch in batches
-        ]
-        return [], [], [estimate_candidate(work, each) for each in settings]
+        return _Chosen(kept=_local_cells(asked, suite, work))
     priced = [name for name in types if name in inputs.prices]
     if work.shape is None:
         if not is_script and not asked.instances:
@@ -275,70 +265,81 @@ def _choose_cells(
                 "--instance"
             )
         priced.sort(key=lambda name: inputs.prices[name].usd_per_hour)
-        found = _one_of_each_device(priced, work)
-        paid = _within_cap(found, suite, inputs)
-        return found, paid, [*paid]
+        fitting = _one_of_each_device(priced, work)
+        affordable = _within_cap(fitting, suite, inputs)
+        return _Chosen(fitting=fitting, affordable=affordable, kept=affordable)
     counts = [2**power for power in range(asked.max_instances.bit_length())]
     works = [work]
-    found = find_candidates(work, priced, counts)
+    fitting = find_candidates(work, priced, counts)
     has_weights = suite.workload.model is not None and suite.workload.model.path is not None
-    is_last_resort = asked.adapter is None and has_weights and not found
+    is_last_resort = asked.adapter is None and has_weights and not fitting
     if is_last_resort or _offers_both(asked, suite):
         works.append(replace(work, adapter=USUAL_ADAPTER))
-        found += find_candidates(works[-1], priced, counts)
-    paid = _within_cap(found, suite, inputs)
-    best = choose(paid, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
-    # No estimate tells a compiled cell from the eager one.
-    compiled = [
-        replace(each.settings, compiler=Compiler.INDUCTOR)
-        for each in best[:1]
-        if each.settings.base_weights is not BaseWeights.NF4
+        fitting += find_candidates(works[-1], priced, counts)
+    affordable = _within_cap(fitting, suite, inputs)
+    best = choose(affordable, is_time=suite.goal.is_time, most=MOST_CELLS - 2)
+    with_usual = _with_usual(works, affordable, best, is_time=suite.goal.is_time)
+    return _Chosen(
+        fitting=fitting, affordable=affordable, kept=[*with_usual, *_compiled(work, best)]
+    )
+
+
+def _local_cells(asked: Asked, suite: CoreSuite, work: EstimatedWork) -> list[Candidate]:
+    """Cells of this machine, which differ in what they train and, but for a script, in batch."""
+    first = suite.cells[0].settings
+    is_script = suite.workload.task is Task.SCRIPT
+    batches = LOCAL_BATCHES[:1] if is_script else LOCAL_BATCHES
+    adapters = (None, USUAL_ADAPTER) if _offers_both(asked, suite) else (asked.adapter,)
+    return [
+        estimate_candidate(work, replace(first, batch_size_per_device=batch, adapter=adapter))
+        for adapter in adapters
+        for batch in batches
     ]
-    return (
-        found,
-        paid,
-        [
-            *_with_usual(works, paid, best, is_time=suite.goal.is_time),
-            *(estimate_candidate(work, each) for each in compiled),
-        ],
-    )
 
 
-def _left_out(
-    asked: Sequence[str],
-    found: Sequence[Candidate],
-    paid: Sequence[Candidate],
-    kept: Sequence[Candidate],
-    inputs: PlanInputs,
-) -> dict[str, str]:
-    fitting, affordable, shown = (
-        {each.settings.instance for each in some} for some in (found, paid, kept)
-    )
-    reasons = dict.fromkeys(sorted(fitting - affordable), TOO_DEAR)
+def _compiled(work: EstimatedWork, best: Sequence[Candidate]) -> list[Candidate]:
+    """The best cell compiled, since no estimate tells a compiled cell from the eager one."""
+    return [
+        estimate_candidate(work, replace(candidate.settings, compiler=Compiler.INDUCTOR))
+        for candidate in best[:1]
+        if candidate.settings.base_weights is not BaseWeights.NF4
+    ]
+
+
+def _left_out(asked: Sequence[str], chosen: _Chosen, inputs: PlanInputs) -> dict[str, str]:
+    fitting = _types_of(chosen.fitting)
+    proposed = _types_of(chosen.kept)
+    reasons = dict.fromkeys(sorted(fitting - _types_of(chosen.affordable)), TOO_DEAR)
     for name in asked:
         if name not in inputs.prices:
             reasons[name] = NO_PRICE
         elif name not in fitting:
             reasons[name] = NO_STEP
-        elif name not in shown:
+        elif name not in proposed:
             reasons.setdefault(name, NOT_BEST)
     return reasons
 
 
+def _types_of(candidates: Sequence[Candidate]) -> set[str]:
+    return {candidate.settings.instance for candidate in candidates}
+
+
 def _within_cap(
-    found: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs
+    candidates: Sequence[Candidate], suite: CoreSuite, inputs: PlanInputs
 ) -> list[Candidate]:
-    """Those of which one job may not cost more than limits.max_usd, which plan refuses; all where
-    none is left.
+    """Candidates whose longest job costs at most limits.max_usd, which plan refuses otherwise; all
+    candidates where none is left.
     """
-    prices = [inputs.prices[each.settings.instance].usd_per_hour for each in found]
+    prices = [inputs.prices[candidate.settings.instance].usd_per_hour for candidate in candidates]
     worst = [
-        run_terms(each.settings, suite).worst_case_usd(usd)
-        for each, usd in zip(found, prices, strict=True)
+        run_terms(candidate.settings, suite).worst_case_usd(usd)
+        for candidate, usd in zip(candidates, prices, strict=True)
     ]
     return [
-        each for each, usd in zip(found, worst, strict=True) if usd <= suite.limits.max_usd
-    ] or [*found]
+        candidate
+        for candidate, usd in zip(candidates, worst, strict=True)
+        if usd <= suite.limits.max_usd
+    ] or [*candidates]
 
 
 def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
@@ -346,14 +347,14 @@ def _load(asked: Asked, cells: Mapping[str, Any]) -> Suite:
 
 
 def is_proposed(name: str) -> bool:
-    """A type with GPUs that a training job may use; NeuronCores need a compiler that is chosen by
-    hand.
+    """Whether a type has GPUs that a training job may use. NeuronCores need a compiler that is
+    chosen by hand.
     """
-    found = instance_types()[name]
+    instance_type = instance_types()[name]
     return (
-        found.accelerator_kind is AcceleratorKind.GPU
-        and found.has_training_quota
-        and not found.is_local
+        instance_type.accelerator_kind is AcceleratorKind.GPU
+        and instance_type.has_training_quota
+        and not instance_type.is_local
     )
 
 
@@ -366,33 +367,46 @@ def _offers_both(asked: Asked, suite: CoreSuite) -> bool:
 
 def _with_usual(
     works: Sequence[EstimatedWork],
-    paid: Sequence[Candidate],
+    affordable: Sequence[Candidate],
     best: Sequence[Candidate],
     *,
     is_time: bool,
 ) -> list[Candidate]:
-    """What people would train with comes first: of the first of ``works`` that fits on one
-    instance, on the instance that is best for it. Weights of 4 bits come first where only they fit.
+    """The best candidates after the usual one, which people would train with.
+
+    It is a cell of the first of ``works`` that fits on one instance, on the instance that is best
+    for it; the cheapest or fastest cell with weights of 4 bits comes first where only they fit.
     """
-    first = list[Candidate]()
+    usual = None
     for work in works:
-        own = [
-            each
-            for each in paid
-            if each.settings.adapter == work.adapter
-            and each.settings.base_weights is not BaseWeights.NF4
-            and (work is works[-1] or each.settings.instance_count == 1)
-        ]
-        of_best = choose(own, is_time=is_time, most=1)
+        of_best = choose(
+            _usual_choices(work, affordable, is_last=work is works[-1]), is_time=is_time, most=1
+        )
         if of_best:
-            first = [usual_candidate(work, of_best[0].settings) or of_best[0]]
+            usual = usual_candidate(work, of_best[0].settings) or of_best[0]
             break
-    usual_settings = [each.settings for each in first]
-    return [*first, *(each for each in best if each.settings not in usual_settings)]
+    if usual is None:
+        return [*best]
+    return [usual, *(candidate for candidate in best if candidate.settings != usual.settings)]
+
+
+def _usual_choices(
+    work: EstimatedWork, candidates: Sequence[Candidate], *, is_last: bool
+) -> list[Candidate]:
+    """Candidates that train what ``work`` trains, without weights of 4 bits; on one instance,
+    unless nothing else may come after them.
+    """
+    return [
+        candidate
+        for candidate in candidates
+        if candidate.settings.adapter == work.adapter
+        and candidate.settings.base_weights is not BaseWeights.NF4
+        and (is_last or candidate.settings.instance_count == 1)
+    ]
 
 
 def _one_of_each_device(names: Sequence[str], work: EstimatedWork) -> list[Candidate]:
-    """The cheapest type of each device; nothing is known of the model."""
+    """The cheapest type of each device, for a model that cannot be estimated."""
     cheapest = {instance_types()[name].accelerator: name for name in reversed(names)}
     chosen = sorted(cheapest.values(), key=lambda name: work.prices[name].usd_per_hour)
     return [estimate_candidate(work, Settings(instance=name)) for name in chosen[:MOST_CELLS]]
@@ -419,12 +433,18 @@ def _why_nothing(work: EstimatedWork, types: Sequence[str], inputs: PlanInputs) 
 
 
 def _document(cells: Sequence[Settings]) -> dict[str, Any]:
-    """The first cell is the baseline, which the matrix has; the others are included."""
-    values = [{name: _plain(getattr(each, name)) for name in VARIED} for each in cells]
+    """The section of cells: the first cell is the baseline, which the matrix has; the others are
+    included.
+    """
+    values = [{name: _plain(getattr(settings, name)) for name in VARIED} for settings in cells]
     usual = {
         field.name: _plain(field.default) for field in fields(Settings) if field.name in VARIED
     }
-    varying = [name for name in VARIED if len({json.dumps(each[name]) for each in values}) > 1]
+    varying = [
+        name
+        for name in VARIED
+        if len({json.dumps(cell_values[name]) for cell_values in values}) > 1
+    ]
     fixed = {
         name: values[0][name]
         for name in VARIED
@@ -432,13 +452,15 @@ def _document(cells: Sequence[Settings]) -> dict[str, Any]:
     }
     if "instance" not in varying:
         fixed = {"instance": values[0]["instance"], **fixed}
-    found: dict[str, Any] = {"training": fixed} if fixed else {}
+    document: dict[str, Any] = {"training": fixed} if fixed else {}
     if varying:
         baseline = {name: values[0][name] for name in varying}
-        found["baseline"] = baseline
-        found["matrix"] = {name: [value] for name, value in baseline.items()}
-        found["include"] = [{name: each[name] for name in varying} for each in values[1:]]
-    return found
+        document["baseline"] = baseline
+        document["matrix"] = {name: [value] for name, value in baseline.items()}
+        document["include"] = [
+            {name: cell_values[name] for name in varying} for cell_values in values[1:]
+        ]
+    return document
 
 
 def _plain(value: Any) -> Any:
@@ -447,91 +469,3 @@ def _plain(value: Any) -> Any:
     if value is None:
         return NO_ADAPTER
     return str(value) if isinstance(value, str) else value
-
-
-def token_figures(candidate: Candidate, tokens: int) -> dict[str, float | None]:
-    """``tokens``: of the whole work."""
-    seconds = candidate.seconds
-    usd = candidate.usd
-    return {
-        "tokens_per_second": tokens / seconds.mean if seconds is not None and tokens else None,
-        "usd_per_billion_tokens": usd.mean / tokens * 1e9 if usd is not None and tokens else None,
-    }
-
-
-def estimate_texts(candidate: Candidate, prices: PriceList) -> dict[str, str]:
-    """Memory, time and cost with their intervals, as a person reads them; of what is unknown the
-    memory of a device, and the price.
-    """
-    memory = candidate.memory_bytes
-    device = candidate.device_bytes
-    texts = {"memory": NOT_ESTIMATED, "time": UNKNOWN, "cost": UNKNOWN}
-    if candidate.evidence == NO_BASIS and device is not None:
-        texts["memory"] = f"{UNKNOWN} of {bytes_text(device)}"
-    if price := prices.get(candidate.settings.instance):
-        texts["cost"] += f", {usd_text(price.usd_per_hour * candidate.settings.instance_count)}/h"
-    if memory is not None:
-        room = "" if device is None else f" of {bytes_text(device)}"
-        texts["memory"] = (
-            f"{bytes_text(round(memory.mean))} ({bytes_text(round(memory.high))} at most){room}"
-        )
-    if candidate.seconds is not None:
-        found = candidate.seconds
-        texts["time"] = (
-            f"{seconds_text(found.mean)} ({interval_text(found.low, found.high, seconds_text)})"
-        )
-    if candidate.usd is not None:
-        found = candidate.usd
-        texts["cost"] = f"{usd_text(found.mean)} ({interval_text(found.low, found.high, usd_text)})"
-    return texts
-
-
-def suite_text(proposal: Proposal) -> str:
-    """The suite file, with what is estimated of each cell beside it."""
-    document = dict(proposal.document)
-    included = document.pop("include", [])
-    first, *others = proposal.cells
-    why = proposal.why_unknown
-    lines = [f"# No estimates: {why}." if why else ESTIMATES_NOTE, *_yaml(document)]
-    comment = partial(_comment, prices=proposal.inputs.prices)
-    if included:
-        lines += [f"# The matrix is the cell to compare with: {comment(first)}", "include:"]
-        for entry, each in zip(included, others, strict=True):
-            lines += [f"  # {comment(each)}", *(f"  {line}" for line in _yaml([entry]))]
-    elif document.get("source"):
-        lines.append(SCRIPT_NOTE)
-    kept = [
-        (cell.cell_id, _kept(each))
-        for cell, each in zip(proposal.plan.cells, proposal.cells, strict=True)
-    ]
-    if any(estimate for _, estimate in kept):
-        workload = proposal.suite.suite.workload
-        of = {"examples": workload.examples, "sequence_length": workload.sequence_length}
-        lines += [
-            KEPT_NOTE,
-            "estimates:",
-            *(f"  {line}" for line in _yaml({**of, "cells": dict(kept)})),
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _kept(candidate: Candidate) -> dict[str, Any]:
-    """The document of a CellEstimate; empty where nothing is known."""
-    found = {each.name: getattr(candidate, each.name) for each in fields(CellEstimate)}
-    return {
-        name: {end: float(f"{value:.4g}") for end, value in asdict(estimate).items()}
-        for name, estimate in found.items()
-        if estimate is not None
-    }
-
-
-def _yaml(value: Any) -> list[str]:
-    return write_yaml(value, default_flow_style=None, width=1000).splitlines()
-
-
-def _comment(candidate: Candidate, prices: PriceList) -> str:
-    texts = estimate_texts(candidate, prices)
-    return (
-        f"memory {texts['memory']}, time {texts['time']}, cost {texts['cost']}; "
-        f"{candidate.evidence}"
-    )

@@ -1,5 +1,4 @@
-"""What another number of instances, workers or samples gives: rate and efficiency over each setting
-that has two numbers.
+"""Rate and efficiency over each setting that has two numbers: instances, workers or samples.
 
 A line joins cells that are equal in all else. Speed-up and efficiency are against the smallest
 number of instances measured.
@@ -59,12 +58,12 @@ COLUMNS = columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """``speed_up`` is against the rate of the fewest instances; ``efficiency`` divides it by the
-    instances' ratio.
+    """Speed-up and efficiency of one cell of a series.
 
-    With the same batch per device this is the weak efficiency. ``strong_efficiency`` is that of the
-    whole workload's time, with all that is paid once: instances × time of the fewest ÷ instances ×
-    time. None where a time is unknown.
+    ``speed_up`` is against the rate of the fewest instances; ``efficiency`` divides it by the
+    instances' ratio. With the same batch per device this is the weak efficiency.
+    ``strong_efficiency`` is computed from the whole workload's time, with all that is paid once:
+    instances × time of the fewest ÷ instances × time. It is None where a time is unknown.
     """
 
     cell_id: str
@@ -100,27 +99,27 @@ def measure_scaling(
         replace(series, cells=tuple(cell for cell in series.cells if cell.cell_id in measured))
         for series in find_series(cells, suite.workload)
     )
-    found = [series for series in known if len(series.cells) > 1]
+    several = [series for series in known if len(series.cells) > 1]
     return tuple(
-        _series(cell, [measured[each.cell_id] for each in series.cells], model)
-        for series, cell in zip(found, label_series(found), strict=True)
+        _series(cell, [measured[member.cell_id] for member in series.cells], model)
+        for series, cell in zip(several, label_series(several), strict=True)
     )
 
 
 def _series(cell: Cell, sizes: Sequence[CellRuns], model: TrialModel) -> ScalingSeries:
     base = sizes[0]
     points = []
-    for each in sizes:
-        compared = model.compare(each.key, base.key, FigureColumn.SAMPLES_PER_SECOND)
+    for size in sizes:
+        compared = model.compare(size.key, base.key, FigureColumn.SAMPLES_PER_SECOND)
         if compared is None:
             continue
-        share = base.cell.settings.instance_count / each.cell.settings.instance_count
-        interval = compared.interval if each is not base else None
-        times = model.compare(each.key, base.key, FigureColumn.SECONDS)
+        share = base.cell.settings.instance_count / size.cell.settings.instance_count
+        interval = compared.interval if size is not base else None
+        times = model.compare(size.key, base.key, FigureColumn.SECONDS)
         points.append(
             ScalingPoint(
-                cell_id=each.cell.cell_id,
-                instance_count=each.cell.settings.instance_count,
+                cell_id=size.cell.cell_id,
+                instance_count=size.cell.settings.instance_count,
                 speed_up=compared.ratio,
                 efficiency=compared.ratio * share,
                 strong_efficiency=share / times.ratio if times else None,
@@ -133,7 +132,7 @@ def _series(cell: Cell, sizes: Sequence[CellRuns], model: TrialModel) -> Scaling
 
 def draw_scaling(report: Report) -> Markup:
     series = measure_scaling(report.suite, report.cells, report.results)
-    efficient = {point.cell_id: point for each in series for point in each.points}
+    efficient = {point.cell_id: point for line in series for point in line.points}
     drawn = [
         (axis, rates, _lines(report, axis, efficiencies(efficient)))
         for axis in find_axes(report.cells, report.suite.workload)
@@ -172,23 +171,23 @@ def efficiencies(
 def _lines(
     report: Report, axis: str, values: Mapping[str, tuple[float, Interval | None]]
 ) -> list[Line]:
-    """Those of at least two points."""
+    """Lines of the series that have at least two points."""
     workload = report.suite.workload
     sized = {name for series in find_series(report.cells, workload) for name in series.following}
     series = [
-        replace(each, cells=known)
-        for each in find_series(report.cells, workload, axis)
-        if len(known := tuple(cell for cell in each.cells if cell.cell_id in values)) > 1
+        replace(candidate, cells=known)
+        for candidate in find_series(report.cells, workload, axis)
+        if len(known := tuple(cell for cell in candidate.cells if cell.cell_id in values)) > 1
     ]
     lines = []
-    for each, named in zip(series, label_series(series, axis, sized), strict=True):
+    for line, named in zip(series, label_series(series, axis, sized), strict=True):
         points = tuple(
             Point(
                 x=axis_number(cell, workload, axis) or 0.0,
                 y=values[cell.cell_id][0],
                 interval=values[cell.cell_id][1],
             )
-            for cell in each.cells
+            for cell in line.cells
         )
         lines.append(Line(label=named.label, curves=(points,)))
     return lines
@@ -229,8 +228,9 @@ def _pictures(quantity: str, column: str, across: str, lines: Sequence[Line], no
 
 
 def saturation_sentences(across: str, lines: Sequence[Line]) -> Iterator[str]:
-    """From which value on more of it gains little, between measured neighbours; one sentence for
-    all lines of one value.
+    """Sentences on the value from which more of it gains little, between measured neighbours.
+
+    One sentence names all lines of one value.
     """
     begins: dict[float | None, list[str]] = {}
     for line in lines:
@@ -246,7 +246,9 @@ def saturation_sentences(across: str, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def saturation(points: Sequence[Point]) -> float | None:
-    """None where the last neighbour still gains."""
+    """The first value from which its neighbours gain little; None where the last neighbour still
+    gains.
+    """
     begin = None
     for left, right in reversed([*pairwise(points)]):
         if right.y >= (1 + LEAST_GAIN) * left.y:
@@ -269,7 +271,7 @@ def _ideal_ends(points: Sequence[Point]) -> tuple[tuple[float, float], ...]:
 def _table(verdict: Verdict, series: Sequence[ScalingSeries]) -> Markup:
     return draw_table(
         COLUMNS,
-        [_cells_of(verdict, point) for each in series for point in each.points],
+        [_cells_of(verdict, point) for line in series for point in line.points],
         caption="Relative to the fewest instances of equal cells. By rate: speed-up ÷ ratio of "
         "instances. Strong: the whole workload's time, with all that is paid once.",
     )
