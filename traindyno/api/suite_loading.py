@@ -55,15 +55,16 @@ class Suite:
     def lines(self) -> list[str]:
         """What the file leaves out, and what in its data is likely a mistake, for a person."""
         return [
-            *(f"default {each}" for each in self.defaults),
-            *(f"caution: {each}" for each in self.cautions),
+            *(f"default {default}" for default in self.defaults),
+            *(f"caution: {caution}" for caution in self.cautions),
         ]
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str], *, local: bool = False) -> "Suite":
-        """``local``: it runs on this machine, from which it then takes what it leaves out.
+        """Read a suite file.
 
-        Raises SuiteUnreadable, or SuiteInvalid with all problems.
+        ``local`` says that the suite runs on this machine, from which it then takes what it leaves
+        out. Raises SuiteUnreadable, or SuiteInvalid with all problems.
         """
         return load_suite(Path(path), local=local)
 
@@ -78,10 +79,10 @@ class Suite:
     def of(
         cls, *, folder: str | os.PathLike[str] = ".", local: bool = False, **sections: Any
     ) -> "Suite":
-        """``sections`` are those of the suite file: ``name``, ``goal``, ``workload``, ``matrix``
-        and so on.
+        """Make a suite of the sections of a suite file.
 
-        Raises SuiteInvalid with all problems.
+        ``sections`` are ``name``, ``goal``, ``workload``, ``matrix`` and so on. Raises SuiteInvalid
+        with all problems.
         """
         completed = CompletedSuite(
             _plain(sections),
@@ -136,7 +137,7 @@ def load_suite(path: Path, *, local: bool = False) -> Suite:
 
 
 def load_startable_suite(path: Path, *, local: bool = False) -> Suite:
-    """``load_suite``, and ``check_startable``."""
+    """Load a suite, and check that it can start."""
     loaded = load_suite(path, local=local)
     check_startable(loaded)
     return loaded
@@ -201,14 +202,14 @@ def _parsed(completed: CompletedSuite, folder: Path) -> Suite:
 def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
     """The values as JSON has them, which is what the state machine receives."""
     try:
-        found: dict[str, Any] = json.loads(json.dumps(sections, default=os.fspath))
+        plain: dict[str, Any] = json.loads(json.dumps(sections, default=os.fspath))
     except (TypeError, ValueError, RecursionError) as error:
         message = (
             f"a value has no JSON form ({error}); accepted: text, numbers, true, false, None, "
             "paths, lists, mappings"
         )
         raise SuiteInvalid([Problem(path="", message=message)]) from error
-    return found
+    return plain
 
 
 def _with_linked_files(text: SuiteText, folder: Path) -> dict[str, Any]:

@@ -189,9 +189,9 @@ def _fault_text(error: Exception) -> str:
     ) as file:
         file.write(f"traindyno {__version__}: {shlex.join(sys.argv[1:])}\n")
         file.write(visible("".join(traceback.format_exception(error))))
-    found = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_OF_FAULT]
+    fault = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_OF_FAULT]
     return (
-        f"error: this is a fault of traindyno ({found}); expected none: please report it with "
+        f"error: this is a fault of traindyno ({fault}); expected none: please report it with "
         f"{file.name}, which has the command and where it failed"
     )
 

@@ -44,7 +44,7 @@ def judgement_of(report: Report) -> Judgement:
         headline=describe_verdict(verdict).headline,
         recommended=verdict.recommended,
         is_simulated=verdict.is_simulated,
-        run_count=sum(each.run.execution_id == execution_id for each in report.results),
+        run_count=sum(result.run.execution_id == execution_id for result in report.results),
     )
 
 

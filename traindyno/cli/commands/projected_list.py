@@ -38,9 +38,9 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
     rows: list[dict[str, Any]] = []
     by_kind: dict[str, list[ProjectedActual]] = {}
     for name in (
-        each.execution_id
-        for each in target.executions.list_latest(limit)
-        if each.status == "SUCCEEDED"
+        execution.execution_id
+        for execution in target.executions.list_latest(limit)
+        if execution.status == "SUCCEEDED"
     ):
         row = target.services.executions.find(name)
         is_simulated = bool(row and row.judgement and row.judgement.is_simulated)
@@ -59,12 +59,12 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
                 )
             if any(one.cell is None for one in compared):
                 break
-    ratios = {of: summarise_ratios(found) for of, found in by_kind.items()}
+    ratios = {of: summarise_ratios(comparisons) for of, comparisons in by_kind.items()}
     if output is OutputFormat.JSON:
-        for each in rows:
-            each["compared"] = [
+        for listed in rows:
+            listed["compared"] = [
                 to_document(one) | {"ratio": one.ratio, "side": one.side}
-                for one in each["compared"]
+                for one in listed["compared"]
             ]
         print_json({"executions": rows, "ratios": ratios})
         return
@@ -78,31 +78,35 @@ def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
     table = titled_table(
         "actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities)
     )
-    for each in rows:
-        for cell, of_cell in groupby(each["compared"], lambda one: one.cell):
+    for listed in rows:
+        for cell, of_cell in groupby(listed["compared"], lambda one: one.cell):
             texts = {one.quantity: _ratio_text(one) for one in of_cell if one.ratio is not None}
-            of = f"{each['of']}: {cell}" if cell else each["of"]
-            table.add_row(each["execution_id"], of, *(texts.get(name, "") for name in quantities))
+            of = f"{listed['of']}: {cell}" if cell else listed["of"]
+            table.add_row(listed["execution_id"], of, *(texts.get(name, "") for name in quantities))
     for of, sums in ratios.items():
         table.add_section()
         known = [sums.get(name, {}) for name in quantities]
         for end in ("minimum", "median", "maximum"):
-            table.add_row(end, of, *(number_text(found[end]) if found else "" for found in known))
+            table.add_row(
+                end, of, *(number_text(figures[end]) if figures else "" for figures in known)
+            )
         held = (
-            f"{found['inside']} of {found['intervals']}" if found.get("intervals") else ""
-            for found in known
+            f"{figures['inside']} of {figures['intervals']}" if figures.get("intervals") else ""
+            for figures in known
         )
         table.add_row("inside the interval", of, *held)
-    if any(each["is_simulated"] for each in rows):
+    if any(listed["is_simulated"] for listed in rows):
         STANDARD_OUTPUT.print(SIMULATED)
     STANDARD_OUTPUT.print(table)
 
 
-def _ratio_text(found: ProjectedActual) -> str:
-    """``58.0 s ÷ 56.1 s = 1.03, inside``."""
-    text = TEXTS[found.quantity]
-    side = f", {found.side}" if found.side else ""
-    return f"{text(found.actual)} ÷ {text(found.projected)} = {number_text(found.ratio)}{side}"
+def _ratio_text(comparison: ProjectedActual) -> str:
+    """Measured value by projected value, as in ``58.0 s ÷ 56.1 s = 1.03, inside``."""
+    text = TEXTS[comparison.quantity]
+    side = f", {comparison.side}" if comparison.side else ""
+    actual = text(comparison.actual)
+    projected = text(comparison.projected)
+    return f"{actual} ÷ {projected} = {number_text(comparison.ratio)}{side}"
 
 
 def _planned(bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:

@@ -53,7 +53,11 @@ def _lines(report: Report, features: Iterable[ReportFeature]) -> Iterator[str]:
     verdict = report.verdict
     text = describe_verdict(verdict)
     yield from text.support
-    others = [each for each in find_trade_offs(verdict) if each[0].cell_id != verdict.recommended]
+    others = [
+        trade_off
+        for trade_off in find_trade_offs(verdict)
+        if trade_off[0].cell_id != verdict.recommended
+    ]
     for row, seconds, usd in others[:MOST_ALTERNATIVES]:
         yield f"Alternative: {row.label}, {seconds_text(seconds.mean)} for {usd_text(usd.mean)}."
     if len(others) > MOST_ALTERNATIVES:
@@ -74,10 +78,10 @@ def _table(verdict: Verdict) -> Table:
     if len(rows) > MOST_CELLS:
         title = f"{title}, the best {MOST_CELLS} of {len(rows)} cells"
     shown = [
-        each
-        for each in CELL_FIGURES
-        if each.in_terminal is InTerminal.ALWAYS
-        or (each.in_terminal is InTerminal.IF_KNOWN and each.is_known_of(rows))
+        figure
+        for figure in CELL_FIGURES
+        if figure.in_terminal is InTerminal.ALWAYS
+        or (figure.in_terminal is InTerminal.IF_KNOWN and figure.is_known_of(rows))
     ]
     bars = interval_bars(
         [estimate_of(row, verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance
@@ -92,7 +96,7 @@ def _table(verdict: Verdict) -> Table:
     for row, bar in zip(rows[:MOST_CELLS], bars, strict=True):
         is_best = row.cell_id == verdict.recommended
         mark = "→" if is_best else "≈" if row.cell_id in as_good else ""
-        figures = (_draw(each, row) for each in shown)
+        figures = (_draw(figure, row) for figure in shown)
         table.add_row(
             mark, row.label or row.instance, bar, *figures, style="bold" if is_best else None
         )
@@ -127,13 +131,13 @@ def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> 
     ``├─●─┤`` is the interval with its mean; ``:`` is the first estimate's mean plus the
     ``tolerance``.
     """
-    known = [each for each in estimates if each is not None]
+    known = [estimate for estimate in estimates if estimate is not None]
     if not known:
         return ["" for _ in estimates]
-    means = [each.mean for each in known]
-    intervals = [each.interval for each in known if each.interval]
-    high = min(max((*means, *(each.high for each in intervals))), WIDEST_MEANS * max(means))
-    low = min((*means, *(each.low for each in intervals)))
+    means = [estimate.mean for estimate in known]
+    intervals = [estimate.interval for estimate in known if estimate.interval]
+    high = min(max((*means, *(interval.high for interval in intervals))), WIDEST_MEANS * max(means))
+    low = min((*means, *(interval.low for interval in intervals)))
     low = 0.0 if low < 0.5 * high else low - 0.05 * (high - low)
     span = (high - low) or 1.0
 
@@ -142,15 +146,17 @@ def interval_bars(estimates: Sequence[Estimate | None], *, tolerance: float) -> 
 
     edge = place(known[0].mean * (1 + tolerance))
 
-    def bar(each: Estimate) -> str:
-        reach = each.interval
+    def bar(estimate: Estimate) -> str:
+        reach = estimate.interval
         letters = [" "] * BAR_WIDTH
-        first, last = (place(reach.low), place(reach.high)) if reach else (place(each.mean),) * 2
+        first, last = (
+            (place(reach.low), place(reach.high)) if reach else (place(estimate.mean),) * 2
+        )
         letters[edge] = ":"
         letters[first : last + 1] = "─" * (last + 1 - first)
         if first < last:
             letters[first], letters[last] = "├", "┤"
-        letters[place(each.mean)] = "●"
+        letters[place(estimate.mean)] = "●"
         return "".join(letters)
 
-    return ["" if each is None else bar(each) for each in estimates]
+    return ["" if estimate is None else bar(estimate) for estimate in estimates]
