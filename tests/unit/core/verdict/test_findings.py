@@ -41,7 +41,7 @@ def test_no_figure_changes(name: str) -> None:
 
 def widths(row: Mapping[str, Any]) -> list[float]:
     """The widths of the logarithms of the intervals of a cell's rate, times and bill."""
-    intervals = [row[column]["interval"] for column in ONE_VARIANCE if row.get(column)]
+    intervals = [row[column].get("interval") for column in ONE_VARIANCE if row.get(column)]
     return [log(interval["high"] / interval["low"]) for interval in intervals if interval]
 
 
