@@ -189,6 +189,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns | None
     metric = evidence.metric
     model = evidence.model
     baseline = evidence.baseline.cell_id if evidence.baseline else None
+    missing = missing or MissingRuns()
     if any(
         row.cell_id == baseline and row.outcomes and not (row.trials or row.outpaced)
         for row in rows
@@ -206,12 +207,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns | None
     best = None
     beaten = list[CellRow]()
     if recommendation:
-        measured = {row.cell_id: row for row in rows}
-        beaten = [
-            measured[rival.cell_id]
-            for rival in recommendation.rivals
-            if rival.relation is Relation.BEATEN
-        ]
+        beaten = _beaten_rows(rows, recommendation)
         rows = _rows_at_level(suite, evidence, recommendation, significance)
         best = next(row for row in rows if row.cell_id == recommendation.best)
     return Verdict(
@@ -241,11 +237,20 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns | None
         ),
         spent_usd=sum_known([row.spent_usd for row in rows if row.outcomes]),
         is_simulated=any(result.is_simulated for runs in evidence.cells for result in runs.results),
-        missing=missing or MissingRuns(),
+        missing=missing,
         dropped=_ratios_of_dropped(recommendation.best, evidence) if recommendation else {},
         scatter=evidence.scatter,
         level=level,
     )
+
+
+def _beaten_rows(rows: Sequence[CellRow], recommendation: Recommendation) -> list[CellRow]:
+    measured = {row.cell_id: row for row in rows}
+    return [
+        measured[rival.cell_id]
+        for rival in recommendation.rivals
+        if rival.relation is Relation.BEATEN
+    ]
 
 
 def _rows_at_level(
