@@ -87,6 +87,26 @@ class _Scatter:
         )
 
 
+def _projected(measured: Sequence[RunResult]) -> list[tuple[RunResult, Projection]]:
+    projections = [(result, project_run(result)) for result in measured]
+    return [(result, projection) for result, projection in projections if projection is not None]
+
+
+def _intervals(
+    projections: Sequence[Projection],
+    means: tuple[float | None, float | None],
+    scatter: _Scatter,
+    incidents: tuple[_Incidents, _Incidents],
+) -> tuple[Interval | None, Interval | None]:
+    """Of the time and of the cost, which is None if that of a run is unknown."""
+    seconds = [projection.seconds for projection in projections]
+    costs = [float(projection.usd) for projection in projections if projection.usd]
+    of_seconds = scatter.interval(seconds, means[0], incidents[0])
+    if len(costs) < len(projections):
+        return of_seconds, None
+    return of_seconds, scatter.interval(costs, means[1], incidents[1])
+
+
 def predict_run(
     measured: Sequence[RunResult],
     *,
@@ -119,11 +139,7 @@ def predict_run(
         inflation: Factor of the variance of the mean, for trials that resemble the one before.
         scatter: Assumed scatter of single runs, as a share.
     """
-    projected = [
-        (result, projection)
-        for result in measured
-        if (projection := project_run(result)) is not None
-    ]
+    projected = _projected(measured)
     if not projected:
         return None
     first = projected[0][0]
@@ -137,22 +153,16 @@ def predict_run(
         inflation=inflation,
         single_runs=scatter,
     )
+    incidents = _incidents_of_runs([result for result, _ in projected], others, hazard)
     projections = [projection for _, projection in projected]
-    costs = [float(projection.usd) for projection in projections if projection.usd]
-    wall, training = _incidents_of_runs([result for result, _ in projected], others, hazard)
-    seconds_interval = None
-    usd_interval = None
-    if not reason:
-        seconds_interval = scatter_of_runs.interval(
-            [projection.seconds for projection in projections], means[0], wall
-        )
-    if not reason and len(costs) == len(projected):
-        usd_interval = scatter_of_runs.interval(costs, means[1], training)
+    seconds, usd = (
+        (None, None) if reason else _intervals(projections, means, scatter_of_runs, incidents)
+    )
     return Prediction(
         trials=len(projected),
         confidence=PREDICTION_CONFIDENCE,
-        seconds=seconds_interval,
-        usd=usd_interval,
+        seconds=seconds,
+        usd=usd,
         interruptions_per_hour=hazard.per_instance_hour * first.run.cell.settings.instance_count,
         reason=reason,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.loss_curve import LossCurve, draw_loss_curve
-from traindyno.core.measurement.run_phases import divide_steps, wall_seconds
+from traindyno.core.measurement.run_phases import SessionSteps, divide_steps, wall_seconds
 from traindyno.core.measurement.stalls import OneTimeEvent, RecurringEvent
 from traindyno.core.measurement.steady_window import SteadyState
 from traindyno.core.measurement.step_parts import StepParts, measure_parts
@@ -215,12 +215,6 @@ def measure_run(
     sessions = [logged for logged in step_log.sessions if logged.job_name == session.job_name]
     began_at = min(logged.first_logged for logged in sessions)
     divided = divide_steps(step_log.sessions)
-    others = [
-        part
-        for part in divided
-        if part.session is not session and part.session.job_name == session.job_name
-    ]
-    kept_seconds = sum(wall_seconds(other.kept) for other in others)
     unknown_work = name_unknown_work(session)
     throughput = None
     if not session.missing_ranks and not unknown_work:
@@ -231,13 +225,11 @@ def measure_run(
             flops_per_token=step_log.model.flops_per_token if step_log.model else None,
             peak_flops_per_device=peak_flops_per_device,
         )
-    # an earlier job than the measured one may have run the first kept steps
-    first_began = min([began_at, *(part.session.begin for part in divided if len(part.kept))])
     return MeasuredRun(
         steady_state=steady,
         throughput=throughput,
         samples_before_steady=sum(table.samples[: steady.warmup_steps]),
-        loss=draw_loss_curve(*(part.kept for part in divided), began_at=first_began),
+        loss=_loss_curve(divided, began_at),
         evaluations=tuple(evaluation for session in sessions for evaluation in session.evaluations),
         peak_memory_bytes=_peak_memory(table),
         model=step_log.model,
@@ -247,13 +239,7 @@ def measure_run(
             replace(event, step=table.numbers[event.step]) for event in step_time.one_time
         ),
         steady_seconds=_steady_seconds(table, step_time),
-        job=MeasuredJob(
-            name=session.job_name,
-            began_at=began_at,
-            interruptions=len(sessions) - 1,
-            lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
-            kept_seconds=kept_seconds,
-        ),
+        job=_measured_job(sessions, session, kept_seconds=_kept_seconds(divided, session)),
         checkpoint_seconds=checkpoint_seconds(session),
         end_reason=session.end_reason,
         undecided_stalls=step_time.undecided_stalls,
@@ -261,6 +247,36 @@ def measure_run(
         step_parts=measure_parts(session, table, throughput, step_time.relative_error),
         unknown_work=unknown_work,
     )
+
+
+def _measured_job(
+    sessions: Sequence[Session], session: Session, *, kept_seconds: float
+) -> MeasuredJob:
+    """The job of the measured session; ``sessions`` are all that it has."""
+    return MeasuredJob(
+        name=session.job_name,
+        began_at=min(logged.first_logged for logged in sessions),
+        interruptions=len(sessions) - 1,
+        lost_seconds=_lost_seconds(sessions, session) - kept_seconds,
+        kept_seconds=kept_seconds,
+    )
+
+
+def _kept_seconds(divided: Sequence[SessionSteps], session: Session) -> float:
+    """Wall time of the kept steps of the other sessions of the session's job."""
+    return sum(
+        wall_seconds(part.kept)
+        for part in divided
+        if part.session is not session and part.session.job_name == session.job_name
+    )
+
+
+def _loss_curve(divided: Sequence[SessionSteps], began_at: float) -> LossCurve:
+    """The losses of the steps that were kept; an earlier job than the measured one may have run the
+    first of them.
+    """
+    first_began = min([began_at, *(part.session.begin for part in divided if len(part.kept))])
+    return draw_loss_curve(*(part.kept for part in divided), began_at=first_began)
 
 
 def _peak_memory(table: StepTable) -> int | None:

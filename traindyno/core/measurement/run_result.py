@@ -217,11 +217,7 @@ def build_run_result(
             warmup_steps=suite.measurement.warmup,
             peak_flops_per_device=_peak_flops(run.cell.settings),
         )
-        others = [
-            steps
-            for steps in divide_steps(step_log.sessions)
-            if steps.session.job_name == session.job_name and steps.session is not session
-        ]
+        others = _other_sessions(step_log, session)
     warmup_steps = measured.steady_state.warmup_steps if measured else 0
     contradicted = _contradiction(outcome, step_log)
     phases = measure_phases(attempts, session, table, warmup_steps=warmup_steps, others=others)
@@ -246,6 +242,15 @@ def build_run_result(
         checkpoint_every_steps=suite.measurement.checkpoint_every_steps,
         seed=run.seed if _has_trained_with_seed(run, suite, environment) else None,
     )
+
+
+def _other_sessions(step_log: StepLog, session: Session) -> list[SessionSteps]:
+    """The other sessions of the job of this one."""
+    return [
+        steps
+        for steps in divide_steps(step_log.sessions)
+        if steps.session.job_name == session.job_name and steps.session is not session
+    ]
 
 
 def _peak_flops(settings: Settings) -> float | None:

@@ -110,12 +110,10 @@ def plan_suite(
         histories: Earlier runs by cell id.
         tokens: Token sets with what is ready. None: no token set is ready.
     """
-    lanes = split_lanes(
-        chain.from_iterable(most_rounds(suite, execution_id, histories)), suite.purchase
-    )
-    typical = split_lanes(
-        chain.from_iterable(typical_rounds(suite, execution_id, histories)), suite.purchase
-    )
+    most = most_rounds(suite, execution_id, histories)
+    lanes = split_lanes(chain.from_iterable(most), suite.purchase)
+    rounds = typical_rounds(suite, execution_id, histories)
+    typical = split_lanes(chain.from_iterable(rounds), suite.purchase)
     concurrency = plan_concurrency(suite, lanes, quotas)
     plan_one = partial(
         plan_lane, suite, prices=prices, quotas=quotas, histories=histories, concurrency=concurrency
@@ -144,14 +142,18 @@ def plan_suite(
             *refuse_preparation(suite, preparation, quotas),
             *too_large(suite.cells, memory),
         ),
-        notes=(
-            *write_notes(lane_plans),
-            *loader_notes(suite.cells),
-            *composition_notes(suite.cells),
-        ),
+        notes=_notes(suite, lane_plans),
         expected=_expected(lane_plans, concurrency.lanes),
         history=tuple(histories[cell.cell_id] for cell in suite.cells if cell.cell_id in histories),
         memory=tuple(memory),
+    )
+
+
+def _notes(suite: Suite, lane_plans: Sequence[LanePlan]) -> tuple[str, ...]:
+    return (
+        *write_notes(lane_plans),
+        *loader_notes(suite.cells),
+        *composition_notes(suite.cells),
     )
 
 

@@ -44,29 +44,15 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
 
 def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
     """Conditions, each with its caution."""
-    rows = verdict.rows
-    parities = verdict.likeness.parities
-    spread = (verdict.best.hosts if verdict.best else CellHosts()).spread
-    is_compared = verdict.recommended is not None and verdict.finding in COMPARED
-    compared = (
-        {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
+    return (
+        *_of_results(verdict),
+        *_of_hosts(verdict),
+        *_of_seeds(verdict),
+        *_of_trials(verdict),
     )
-    draws = [row.hosts.draws for row in rows if row.cell_id in compared]
-    busy = {
-        row.label: row.hosts.others_cpu_share
-        for row in rows
-        if row.hosts.others_cpu_share is not None
-    }
-    variation = max(
-        (row.samples_per_second.variation or 0.0 for row in rows if row.samples_per_second),
-        default=0.0,
-    )
-    is_quality = verdict.metric.is_to_target
-    repeating = [row.label for row in rows if row.part(CellQuality).repeats_a_seed]
-    one_seed = repeating and (
-        is_quality or any(parity.finding is ParityFinding.ONE_SEED for parity in parities)
-    )
-    what = "The time and cost to the target" if is_quality else "The comparisons of losses"
+
+
+def _of_results(verdict: Verdict) -> Sequence[tuple[object, str]]:
     return (
         (
             verdict.is_simulated,
@@ -86,6 +72,17 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
                 "instance hours."
             ),
         ),
+    )
+
+
+def _of_hosts(verdict: Verdict) -> Sequence[tuple[object, str]]:
+    spread = (verdict.best.hosts if verdict.best else CellHosts()).spread
+    is_compared = verdict.recommended is not None and verdict.finding in COMPARED
+    compared = (
+        {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
+    )
+    draws = [row.hosts.draws for row in verdict.rows if row.cell_id in compared]
+    return (
         (
             None in draws,
             (
@@ -103,6 +100,18 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
             "Cells ran on different hosts, one set each. A spread between hosts of"
             f" {share_text(spread.deviation)} is assumed ({spread.source}).",
         ),
+    )
+
+
+def _of_seeds(verdict: Verdict) -> Sequence[tuple[object, str]]:
+    is_quality = verdict.metric.is_to_target
+    repeating = [row.label for row in verdict.rows if row.part(CellQuality).repeats_a_seed]
+    one_seed = repeating and (
+        is_quality
+        or any(parity.finding is ParityFinding.ONE_SEED for parity in verdict.likeness.parities)
+    )
+    what = "The time and cost to the target" if is_quality else "The comparisons of losses"
+    return (
         (
             one_seed and verdict.is_simulated,
             f"Simulated runs do not train. {what} say nothing of other seeds.",
@@ -112,6 +121,21 @@ def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
             f"Trials of {_first(repeating)} share a seed, or do not show their seed. {what} hold "
             "for this seed, and nothing is concluded for other seeds.",
         ),
+    )
+
+
+def _of_trials(verdict: Verdict) -> Sequence[tuple[object, str]]:
+    rows = verdict.rows
+    busy = {
+        row.label: row.hosts.others_cpu_share
+        for row in rows
+        if row.hosts.others_cpu_share is not None
+    }
+    variation = max(
+        (row.samples_per_second.variation or 0.0 for row in rows if row.samples_per_second),
+        default=0.0,
+    )
+    return (
         (
             any(row.failed and row.trials for row in rows),
             "The time and cost of cells with failed trials are divided by their own success rate.",
