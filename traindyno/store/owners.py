@@ -4,14 +4,13 @@ is written once.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 from traindyno.aws.table import Item, Table, Update
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.store.items import attribute, read_row
 
-Summary: TypeAlias = "RunSummary | PreparationSummary"
 Row = TypeVar("Row", bound="OwnerRow")
 
 
@@ -25,6 +24,9 @@ class PreparationSummary:
     outcome: Outcome
     message: str | None = None
     billable_seconds: float | None = None
+
+
+Summary = RunSummary | PreparationSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
