@@ -185,27 +185,30 @@ def compare_on_hosts(
     shared = rounds[0].keys() & rounds[1].keys()
     sides = rounds if 2 * len(in_jobs) <= len(shared) else passes
     apart = [
-        Trial(
-            value=1.0,
-            hosts=None if one.hosts == other.hosts else one.hosts | other.hosts,
-            block=block,
-        )
+        _on_both(block, sides[0][block], sides[1][block])
         for block in sorted(sides[0].keys() & sides[1].keys())
-        for one, other in [(sides[0][block], sides[1][block])]
     ]
     units = [[trial.block or "" for trial in unit] for unit in _by_draw(apart)[0].values()]
     if len(units) < len(apart):
         pool = NO_POOL
-        sides = [
-            {
-                unit[0]: InBlock(value=fmean(side[block].value for block in unit), place=None)
-                for unit in units
-            }
-            for side in sides
-        ]
+        sides = [_joined(side, units) for side in sides]
     least = LEAST_JOBS if sides is passes and any(trial.job for trial in first) else LEAST_COUNT
     comparison = compare_in_blocks(sides[0], sides[1], pool, inflation=max(inflation), least=least)
     return comparison or _compare_over_hosts(first, second, spreads, inflation)
+
+
+def _on_both(block: str, one: InBlock, other: InBlock) -> Trial:
+    """A block of two cells as a trial on the hosts of both; hosts that cancel count as unknown."""
+    hosts = None if one.hosts == other.hosts else one.hosts | other.hosts
+    return Trial(value=1.0, hosts=hosts, block=block)
+
+
+def _joined(side: Blocks, units: Sequence[Sequence[str]]) -> dict[str, InBlock]:
+    """The mean of each unit of blocks, under the name of its first block."""
+    return {
+        unit[0]: InBlock(value=fmean(side[block].value for block in unit), place=None)
+        for unit in units
+    }
 
 
 def _compare_over_hosts(
@@ -218,8 +221,8 @@ def _compare_over_hosts(
 
     A spread that both assume is known with its degrees of freedom once.
     """
-    used = [{host for trial in trials for host in trial.hosts or ()} for trials in (first, second)]
-    if used[0] == used[1] and used[0]:
+    used = _hosts_of(first)
+    if used and used == _hosts_of(second):
         spreads = (ONE_MACHINE, ONE_MACHINE)
     sides = list(zip((first, second), spreads, inflation, strict=True))
     means = [mean_over_hosts(trials, spread, factor) for trials, spread, factor in sides]
@@ -243,6 +246,10 @@ def _compare_over_hosts(
             means[0].mean - means[1].mean, sum(part for part, _ in parts), satterthwaite(parts)
         )
     return replace(comparison, host_variance=of_hosts)
+
+
+def _hosts_of(trials: Sequence[Trial]) -> set[str]:
+    return {host for trial in trials for host in trial.hosts or ()}
 
 
 def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: float = 1.0) -> LogMean:
@@ -299,12 +306,10 @@ def _variance_over_hosts(
 
 def draws_of(cells: Sequence[Sequence[Trial]]) -> list[int]:
     """The draw of each trial, cell by cell."""
-    numbers = {
-        id(trial): draw
-        for draws in _by_draw(*cells)
-        for draw, trials in draws.items()
-        for trial in trials
-    }
+    numbers = dict[int, int]()
+    for draws in _by_draw(*cells):
+        for draw, trials in draws.items():
+            numbers.update(dict.fromkeys(map(id, trials), draw))
     return [numbers[id(trial)] for cell in cells for trial in cell]
 
 
@@ -346,13 +351,15 @@ def blocks_of(trials: Sequence[Trial], *, by_job: bool = True) -> Blocks:
         blocks.setdefault(
             f"{trial.job} {trial.block}" if by_job and trial.job is not None else block, []
         ).append(trial)
-    return {
-        block: InBlock(
-            value=fmean(_logs(alike)),
-            place=alike[0].place if by_job and alike[0].job else None,
-            hosts=frozenset(
-                host for trial in alike for host in trial.hosts or filter(None, [trial.job])
-            ),
-        )
-        for block, alike in blocks.items()
-    }
+    return {block: _in_block(alike, by_job=by_job) for block, alike in blocks.items()}
+
+
+def _in_block(alike: Sequence[Trial], *, by_job: bool) -> InBlock:
+    """The repeats of a cell in one block; a job stands for hosts that are unknown."""
+    return InBlock(
+        value=fmean(_logs(alike)),
+        place=alike[0].place if by_job and alike[0].job else None,
+        hosts=frozenset(
+            host for trial in alike for host in trial.hosts or filter(None, [trial.job])
+        ),
+    )

@@ -236,16 +236,12 @@ def correlated(model: TrialModel, column: FigureColumn) -> TrialModel:
 
 def model_each_alone(figures: Figures) -> TrialModel:
     """Each cell by its own trials, which are independent of each other."""
-    return TrialModel(
-        figures=figures,
-        means={
-            column: {
-                cell: fmean(log(trial.value) for trial in trials)
-                for cell, trials in by_cell.items()
-            }
-            for column, by_cell in figures.columns.items()
-        },
-    )
+    means = {column: _log_means(by_cell) for column, by_cell in figures.columns.items()}
+    return TrialModel(figures=figures, means=means)
+
+
+def _log_means(by_cell: Mapping[str, Sequence[Trial]]) -> dict[str, float]:
+    return {cell: fmean(log(trial.value) for trial in own) for cell, own in by_cell.items()}
 
 
 def _of_long_runs(

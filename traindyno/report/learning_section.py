@@ -110,13 +110,15 @@ def _data(name: str, cells: Sequence[CellCurves]) -> PlotData:
     return PlotData(
         name=name.replace(" ", "-"),
         header=("cell_id", "run", "step", "seconds", "usd", name.replace(" ", "_")),
-        rows=[
-            (cell_id, number + 1, point.step, point.seconds, point.usd, point.value)
-            for cell_id, _, curves in cells
-            for number, curve in enumerate(curves)
-            for point in curve
-        ],
+        rows=list(_data_rows(cells)),
     )
+
+
+def _data_rows(cells: Sequence[CellCurves]) -> Iterator[Sequence[object]]:
+    for cell_id, _, curves in cells:
+        for number, curve in enumerate(curves, start=1):
+            for point in curve:
+                yield cell_id, number, point.step, point.seconds, point.usd, point.value
 
 
 def _curves(report: Report, curve: Callable[[RunResult], Curve]) -> list[CellCurves]:

@@ -107,18 +107,12 @@ def _further(
     suite: Suite, cells: Sequence[Cell], execution_id: str, histories: Histories, *, passes: int
 ) -> Rounds:
     left = _trials(suite)[1:]
-    return tuple(
-        share_jobs(
-            make_runs(
-                execution_id,
-                [(cell, trial) for cell in cells for trial in left[begin : begin + passes]],
-                round_number=number,
-            ),
-            suite,
-            histories,
-        )
-        for number, begin in enumerate(range(0, len(left), passes), start=2)
-    )
+    rounds = []
+    for number, begin in enumerate(range(0, len(left), passes), start=2):
+        trials = [(cell, trial) for cell in cells for trial in left[begin : begin + passes]]
+        runs = make_runs(execution_id, trials, round_number=number)
+        rounds.append(share_jobs(runs, suite, histories))
+    return tuple(rounds)
 
 
 def _trials(suite: Suite) -> range:

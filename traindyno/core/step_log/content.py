@@ -130,19 +130,18 @@ class StepLog:
         )
 
     @property
+    def processes(self) -> tuple[ProcessLog, ...]:
+        """The processes of all its sessions."""
+        return tuple(process for session in self.sessions for process in session.processes)
+
+    @property
     def errors(self) -> tuple[LoggedError, ...]:
-        errors_of_processes = [
-            error
-            for session in self.sessions
-            for process in session.processes
-            for error in process.errors
-        ]
-        return tuple(sorted(errors_of_processes, key=lambda error: error.time))
+        errors = [error for process in self.processes for error in process.errors]
+        return tuple(sorted(errors, key=lambda error: error.time))
 
     @property
     def model(self) -> ModelSize | None:
-        processes = [process for session in self.sessions for process in session.processes]
-        return next((process.model for process in processes if process.model), None)
+        return next((process.model for process in self.processes if process.model), None)
 
     @property
     def environments(self) -> tuple[Environment, ...]:

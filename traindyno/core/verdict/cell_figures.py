@@ -226,15 +226,14 @@ def find_trade_offs(verdict: Verdict) -> list[tuple[CellRow, Estimate, Estimate]
     refused cell.
     """
     is_whole = verdict.goal.target is None
-    known = [
-        (row, seconds, usd)
-        for row in verdict.ranked_rows
-        for figures in (row if is_whole else row.part(CellQuality),)
-        for seconds, usd in ((figures.seconds, figures.usd),)
+    known: list[tuple[CellRow, Estimate, Estimate]] = []
+    for row in verdict.ranked_rows:
+        figures: CellRow | CellQuality = row if is_whole else row.part(CellQuality)
         # one run of a dropped cell may be ahead of the recommended cell's mean
-        if row.cell_id not in verdict.refused and verdict.dropped.get(row.cell_id, 0.0) <= 1
-        if seconds is not None and usd is not None
-    ]
+        if row.cell_id in verdict.refused or verdict.dropped.get(row.cell_id, 0.0) > 1:
+            continue
+        if figures.seconds is not None and figures.usd is not None:
+            known.append((row, figures.seconds, figures.usd))
     front: list[tuple[CellRow, Estimate, Estimate]] = []
     for point in sorted(known, key=lambda point: (point[1].mean, point[2].mean)):
         if not front or point[2].mean < front[-1][2].mean:

@@ -378,8 +378,7 @@ def check_parities(
     for runs in sorted(measured, key=lambda runs: runs.cell.cell_id != baseline.cell_id):
         key = learning_key(runs.cell, workload, runs.samples_per_step)
         groups.setdefault(key, []).append(runs)
-    return tuple(
-        parity
-        for group in groups.values()
-        for parity in check_loss_parities([runs.measured for runs in group])
-    )
+    parities = list[LossParity]()
+    for group in groups.values():
+        parities += check_loss_parities([runs.measured for runs in group])
+    return tuple(parities)

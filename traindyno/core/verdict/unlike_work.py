@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, permutations
+from itertools import chain, combinations, permutations
 from math import log, prod
 from statistics import fmean
 
@@ -104,15 +104,13 @@ def _that_differ(groups: Sequence[Sequence[Cell]], workload: Workload) -> list[s
         [{**plain_values(cell.settings), **arguments_of(cell, workload)} for cell in cells]
         for cells in groups
     ]
-    names = dict.fromkeys(name for group in points for point in group for name in point)
-    values = {
-        name: [{repr(point.get(name)) for point in group} for group in points] for name in names
-    }
-    return [
-        name
-        for name in names
-        if all(not one & other for one, other in combinations(values[name], 2))
-    ]
+
+    def is_apart(name: str) -> bool:
+        values = [{repr(point.get(name)) for point in group} for group in points]
+        return all(not one & other for one, other in combinations(values, 2))
+
+    names = dict.fromkeys(name for point in chain.from_iterable(points) for name in point)
+    return [name for name in names if is_apart(name)]
 
 
 def _parts_of_rows(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork | None:
