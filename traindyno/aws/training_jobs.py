@@ -88,7 +88,8 @@ class TrainingJobs:
 
 def _refusal(job_name: str, error: ClientError | BotoCoreError) -> Exception:
     text = f"{job_name}: {error}"
-    if retried := temporary(error, job_name):
+    retried = temporary(error, job_name)
+    if retried:
         return retried
     if not isinstance(error, ClientError):
         # A request that this version of boto3 does not know fails at every attempt.

@@ -39,7 +39,8 @@ def read_past_runs(
     """
     past_runs: list[PastRun] = []
     for execution_id in index.list_executions(work_id_of(suite), LATEST_EXECUTIONS):
-        if execution := executions.find(execution_id):
+        execution = executions.find(execution_id)
+        if execution:
             ended = (row.summary for row in runs.list_all(execution_id))
             # a run that confirmed a leader is longer
             usual = (summary for summary in ended if summary and summary.trial <= execution.trials)

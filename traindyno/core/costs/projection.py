@@ -93,10 +93,12 @@ def project_run(result: RunResult) -> Projection | None:
         return None
     # A run of the whole work has no probes, as earlier code made them, and the measured session is
     # the only one of its job.
-    if lost := measured.job.lost_seconds + measured.job.kept_seconds:
+    lost = measured.job.lost_seconds + measured.job.kept_seconds
+    if lost:
         billed = max(0.0, lost - unbilled_seconds(attempt, measured.job.interruptions))
         job_time = _without(job_time, wall=lost, training=billed)
-    if probed := result.phases_seconds.get(PROBE, 0.0):
+    probed = result.phases_seconds.get(PROBE, 0.0)
+    if probed:
         job_time = _without(job_time, wall=probed, training=probed)
     return project(
         examples=result.examples,

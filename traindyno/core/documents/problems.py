@@ -76,7 +76,8 @@ class Unexpected(ValueError):
 
     def __init__(self, expected: str, got: object, *, meant: Sequence[str] = ()) -> None:
         self.expected = expected
-        if (advice := advice_on("values", got)) is not None:
+        advice = advice_on("values", got)
+        if advice is not None:
             super().__init__(f"got {shown(got)}: {advice}; expected {expected}")
         else:
             super().__init__(refusal(f"got {shown(got)}", expected, meant))
@@ -172,7 +173,8 @@ def unknown_field(path: str, name: object, accepted: Sequence[str]) -> Problem:
         return Problem(
             path=join_path(path, name), message=f"the field {name} was removed; {REMOVED[name]}"
         )
-    if (advice := advice_on("fields", name)) is not None:
+    advice = advice_on("fields", name)
+    if advice is not None:
         message = f"unknown field {shown(name)}: {advice}"
         return Problem(path=join_path(path, str(name)), message=message)
     message = refusal(f"unknown field {shown(name)}", one_of(accepted), close_to(name, accepted))

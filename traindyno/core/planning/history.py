@@ -73,11 +73,12 @@ def work_id_of(suite: Suite) -> str:
     """
     measurement = plain_values(suite.measurement)
     target = suite.goal.target
+    added = _added_by_full_run(suite)
     content = {
         "workload": workload_document(suite.workload),
         "purchase": suite.purchase.value,
         **{name: measurement.get(name) for name in DECIDES_LENGTH},
-        **({"added": added} if (added := _added_by_full_run(suite)) else {}),
+        **({"added": added} if added else {}),
         **({"target": plain_values(target)} if target else {}),
     }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))

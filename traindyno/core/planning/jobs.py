@@ -209,7 +209,8 @@ def words_for_shells(cell: Cell, suite: Suite) -> Iterator[tuple[str, str, str]]
         if name == MODEL_PARALLEL_PARAMETERS or name.startswith(SDK_PREFIX):
             continue
         for word in command_arguments({name: value}):
-            if match := READ_BY_SHELLS.search(word):
+            match = READ_BY_SHELLS.search(word)
+            if match:
                 yield name, word, f"{match[0]!r} in it" if match[0] else "an empty value"
 
 

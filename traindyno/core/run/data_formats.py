@@ -292,7 +292,8 @@ def _refuse_parts_of_sets(names: Sequence[str]) -> None:
     """
     sets: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for name in names:
-        if part := PART_OF_SET.fullmatch(name):
+        part = PART_OF_SET.fullmatch(name)
+        if part:
             sets[f"{part['begin']}*{part['rest']}"][int(part["count"])].add(int(part["number"]))
     for which, by_count in sets.items():
         counts = sorted(by_count)

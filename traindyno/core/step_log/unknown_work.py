@@ -37,7 +37,8 @@ def _missing(session: Session) -> int:
 
 def name_unknown_work(session: Session) -> str | None:
     """What makes the work of a session unknown, as a part of a sentence; None if it is known."""
-    if unlogged := count_unlogged(session):
+    unlogged = count_unlogged(session)
+    if unlogged:
         return f"did {unlogged:,} steps that are not in its log"
     return "has processes with the same batches" if have_equal_batches(session.processes) else None
 

@@ -155,7 +155,8 @@ def _of_trials(verdict: Verdict) -> Sequence[tuple[object, str]]:
 
 
 def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
-    if reduced := row.part(CellBatch).reduced:
+    reduced = row.part(CellBatch).reduced
+    if reduced:
         yield (
             f"{row.label} ran out of memory, and its script reduced the batch: "
             f"{', '.join(reduced)}. Only the steps with the last batch count."
@@ -165,14 +166,16 @@ def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:
             f", {row.diverged} of them with a loss that is not finite" if row.diverged else ""
         )
         yield f"{row.failed} of {row.attempted} trials of {row.label} failed{diverged}."
-    if row.trials and (faults := row.hosts.uneven_faults) is not None:
+    faults = row.hosts.uneven_faults
+    if row.trials and faults is not None:
         yield (
             f"{row.label} had {faults.count} of the {faults.all_count} faults of the service on "
             f"{row.instance} in {share_text(faults.hours_share, digits=0)} of the measured hours. "
             "The cell may cause them, and lost trials may have been slow ones: the answer holds "
             "only if it holds for faults of its own, too."
         )
-    if (refused := verdict.refused.get(row.cell_id)) not in (None, verdict.likeness.unlike):
+    refused = verdict.refused.get(row.cell_id)
+    if refused not in (None, verdict.likeness.unlike):
         yield f"{row.label} was measured but can't be recommended: {refused}."
     if row.message and row.outcomes.keys() <= {"completed", "cost_stopped"}:
         yield f"A trial of {row.label}: {row.message}."

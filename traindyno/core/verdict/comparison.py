@@ -152,7 +152,8 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
     (work, running), (other_work, other_running) = (
         _work_and_running(record.suite) for record in (first, second)
     )
-    if unlike := _differences(work, other_work):
+    unlike = _differences(work, other_work)
+    if unlike:
         lines = [
             f"{difference.name}: {_cut(difference.first)} → {_cut(difference.second)}"
             for difference in unlike

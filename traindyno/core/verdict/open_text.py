@@ -121,7 +121,8 @@ def _left_behind(verdict: Verdict) -> list[float]:
 
 
 def describe_search(verdict: Verdict) -> Iterator[str]:
-    if behind := _left_behind(verdict):
+    behind = _left_behind(verdict)
+    if behind:
         scatter = verdict.scatter.share
         by = share_text(scatter, digits=0 if scatter >= 0.01 else 1)
         runs = "its one run" if len(behind) == 1 else "one run each"
@@ -129,9 +130,10 @@ def describe_search(verdict: Verdict) -> Iterator[str]:
         yield (
             f"{_cells(behind)} dropped: in {runs}, {measured} (single runs scatter by about {by})."
         )
-    if least := sorted(
+    least = sorted(
         row.least_behind for row in verdict.rows if not row.trials and row.least_behind is not None
-    ):
+    )
+    if least:
         runs = "its run was" if len(least) == 1 else "their runs were"
         yield (
             f"{_cells(least)} outpaced: {runs} at least {_ends(least)} slower than another run of "
