@@ -5,7 +5,7 @@ trains on.
 import json
 from pathlib import Path
 
-from traindyno.api.sample_data import PYTHON_STANDARD_LIBRARY, SCHEME, write_sample
+from traindyno.api.sample_data import TEXT_SAMPLE, write_sample
 
 LEAST_CHARACTERS = 40
 
@@ -14,7 +14,7 @@ def write_rows(folder: Path) -> Path:
     """A folder with one file of JSON lines; a row's label says whether it defines or calls
     something.
     """
-    sample = write_sample(f"{SCHEME}{PYTHON_STANDARD_LIBRARY}", folder / "text")
+    sample = write_sample(TEXT_SAMPLE, folder / "text")
     paragraphs = (sample / "text.txt").read_text(encoding="utf-8", errors="replace").split("\n\n")
     rows = [
         {"text": paragraph, "label": int("(" in paragraph)}

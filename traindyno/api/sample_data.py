@@ -6,12 +6,13 @@ import csv
 import random
 import sysconfig
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 SCHEME = "sample:"
-PYTHON_STANDARD_LIBRARY = "python-standard-library"
-COMMENTS_AND_CODE = "comments-and-code"
+TEXT_SAMPLE = f"{SCHEME}python-standard-library"
+LABELLED_SAMPLE = f"{SCHEME}comments-and-code"
+SAMPLES = (TEXT_SAMPLE, LABELLED_SAMPLE)
 SIZE_LIMIT_BYTES = 2**20
 LABELLED_LINES = {"train": 4000, "test": 800}
 LEAST_CHARACTERS = 20  # shorter lines contain too little text
@@ -37,7 +38,10 @@ def write_sample(path: str, folder: Path) -> Path:
     the same bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    SAMPLES[path](folder)
+    if path == TEXT_SAMPLE:
+        _write_text(folder)
+    else:
+        _write_labelled_lines(folder)
     return folder
 
 
@@ -100,9 +104,3 @@ def _sources() -> list[Path]:
     return [
         path for path in [*sorted(library.glob("*.py")), *packaged] if not path.name.startswith("_")
     ]
-
-
-SAMPLES: dict[str, Callable[[Path], None]] = {
-    f"{SCHEME}{PYTHON_STANDARD_LIBRARY}": _write_text,
-    f"{SCHEME}{COMMENTS_AND_CODE}": _write_labelled_lines,
-}

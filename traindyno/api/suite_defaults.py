@@ -9,7 +9,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from itertools import chain
@@ -135,24 +135,13 @@ class CompletedSuite:
             self._refuse(
                 name, f"got it here and in {section}, expected {name} in one of the two places"
             )
-        settings = {name: f"training.{name}" for name in setting_types()}
-        accepted = accepted_fields(sections_of(features))
-        for name in self.document.keys() - {*accepted}:
-            problem = unknown_field("", name, [*WORKLOAD_FIELDS, *accepted])
-            if name in settings:
-                message = refusal(
-                    f"unknown field {shown(name)}",
-                    "it there, or a list in matrix",
-                    [settings[name]],
-                )
-                problem = replace(problem, message=message)
-            self.problems.append(problem)
-            self.open_paths.add(problem.path)
+        self._refuse_unknown(accepted_fields(sections_of(features)))
         for name in ("workload", "training", "limits"):
             if isinstance(self.document.get(name), Mapping):
                 self.document[name] = dict(self.document[name])
-        if name := suite_name_of(stem):
-            self._give("name", name, "the file's name")
+        suite_name = suite_name_of(stem)
+        if suite_name:
+            self._give("name", suite_name, "the file's name")
         self._fill_instance()
         if all(value.startswith("local.") for value in self._instances()):
             self._give("goal", "fastest", "nothing is paid on this machine")
@@ -186,6 +175,21 @@ class CompletedSuite:
         """
         self.problems.append(Problem(path=path, message=message))
         self.open_paths |= {path, *leaves_open}
+
+    def _refuse_unknown(self, accepted: Collection[str]) -> None:
+        """Note unknown fields at the top of the file; a setting belongs into a section."""
+        settings = {name: f"training.{name}" for name in setting_types()}
+        for name in self.document.keys() - {*accepted}:
+            problem = unknown_field("", name, [*WORKLOAD_FIELDS, *accepted])
+            if name in settings:
+                message = refusal(
+                    f"unknown field {shown(name)}",
+                    "it there, or a list in matrix",
+                    [settings[name]],
+                )
+                problem = replace(problem, message=message)
+            self.problems.append(problem)
+            self.open_paths.add(problem.path)
 
     def _instances(self) -> list[str]:
         sections = [self.document.get(name) for name in INSTANCE_SECTIONS]

@@ -67,6 +67,11 @@ class _Loader(yaml.SafeLoader):
     A document that is nested too deeply, or too large with its aliases written out, is refused.
     """
 
+    yaml_implicit_resolvers = {  # noqa: RUF012  (so does PyYAML)
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in YAML_1_1_SCALARS]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = self._count = 0
@@ -134,10 +139,6 @@ def _check_nodes(root: yaml.Node) -> None:
             waiting += node.value
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in YAML_1_1_SCALARS]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", INTEGER, list("-+0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", FLOAT, list("-+.0123456789"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", BOOLEAN, list("tTfF"))

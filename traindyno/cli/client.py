@@ -16,8 +16,10 @@ Command = tuple[Callable[..., None], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """``commands``: by name. ``before``: the command that follows them in the help. ``refusals``:
-    its errors for input that is refused.
+    """The commands of a feature, by name, and what it adds to other commands.
+
+    ``before`` is the command that follows them in the help; ``refusals`` are its errors for input
+    that is refused.
     """
 
     commands: Mapping[str, Command]
@@ -34,7 +36,7 @@ class Client:
 
 def clients_of(features: Iterable[Feature]) -> list[Client]:
     return [
-        cast("Client", import_module(f"traindyno.slices.{feature.client}").CLIENT)
+        cast("Client", import_module(f"traindyno.slices.{feature.client}").client())
         for feature in features
         if feature.client is not None
     ]

@@ -4,13 +4,11 @@ import shlex
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Annotated, Any, NoReturn
+from collections.abc import Mapping
+from typing import Annotated, NoReturn
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
-from typer.core import TyperGroup
 
 from traindyno import __version__
 from traindyno.api.checkout import has_local_cloud, require_checkout
@@ -21,13 +19,13 @@ from traindyno.api.trial_rows import TrialsInvalid
 from traindyno.aws.account import settings_problem
 from traindyno.callbacks.full_disk import disk_text, full_folder, is_disk_full
 from traindyno.cli.client import Command, clients_of
+from traindyno.cli.command_group import CommandGroup
 from traindyno.cli.commands import execution_commands, run_commands, serving_commands
 from traindyno.cli.commands.compare_command import compare
 from traindyno.cli.commands.doctor_command import doctor
 from traindyno.cli.commands.judge_command import judge
 from traindyno.cli.commands.plan_command import plan
-from traindyno.cli.commands.run_commands import FAILED, INTERRUPTED, REFUSED
-from traindyno.cli.option_values import in_our_words
+from traindyno.cli.commands.run_commands import FAILED, REFUSED
 from traindyno.cli.output import STANDARD_OUTPUT, tell
 from traindyno.core.documents.problems import visible
 from traindyno.core.errors import DocumentInvalid, SuiteRefused, TraindynoError
@@ -70,36 +68,8 @@ NO_ACCOUNT = (
     "Expected an AWS account: name it with --region and --profile, or with aws configure. For the "
     "local cloud on this machine, add --local."
 )
-
-
-class _Commands(TyperGroup):
-    """Typer prints the message of a refused argument itself, with the argument in it, and ends
-    without a word after Ctrl-C.
-    """
-
-    def make_context(self, *arguments: Any, **extra: Any) -> Any:
-        with _visible_refusal():
-            return super().make_context(*arguments, **extra)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _visible_refusal():
-            return super().invoke(ctx)
-
-
-@contextmanager
-def _visible_refusal() -> Iterator[None]:
-    try:
-        yield
-    except typer.TyperException as error:
-        error.message = visible(in_our_words(error))
-        raise
-    except KeyboardInterrupt:
-        tell("interrupted")
-        raise typer.Exit(INTERRUPTED) from None
-
-
 commands = typer.Typer(
-    cls=_Commands,
+    cls=CommandGroup,
     help="The price-performance lab for model training: run a suite of measured training jobs, "
     "get a verdict.\n"
     "\n"

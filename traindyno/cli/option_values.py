@@ -35,11 +35,15 @@ def matching(pattern: re.Pattern[str], expected: str) -> Check:
     """The check of a text that may be missing."""
 
     def check(value: str | None) -> str | None:
-        if value is not None and not pattern.fullmatch(value):
-            raise refused(value, expected)
-        return value
+        return _matched(value, pattern, expected)
 
     return check
+
+
+def _matched(value: str | None, pattern: re.Pattern[str], expected: str) -> str | None:
+    if value is not None and not pattern.fullmatch(value):
+        raise refused(value, expected)
+    return value
 
 
 def refused(value: object, expected: str, meant: list[str] | None = None) -> typer.BadParameter:
@@ -70,10 +74,20 @@ def in_our_words(error: typer.TyperException) -> str:
     return refusal(f"got {shown(problem['input'])}", expected)
 
 
-lab_name = matching(LAB_NAME, LAB_NAME_RULE)
-execution_name = matching(ANY_EXECUTION, ANY_EXECUTION_RULE)
-new_execution_name = matching(EXECUTION_NAME, EXECUTION_NAME_RULE)
-job_name = matching(NAME, JOB_RULE)
+def lab_name(value: str | None) -> str | None:
+    return _matched(value, LAB_NAME, LAB_NAME_RULE)
+
+
+def execution_name(value: str | None) -> str | None:
+    return _matched(value, ANY_EXECUTION, ANY_EXECUTION_RULE)
+
+
+def new_execution_name(value: str | None) -> str | None:
+    return _matched(value, EXECUTION_NAME, EXECUTION_NAME_RULE)
+
+
+def job_name(value: str | None) -> str | None:
+    return _matched(value, NAME, JOB_RULE)
 
 
 def region(value: str | None) -> str | None:
@@ -90,7 +104,10 @@ def region(value: str | None) -> str | None:
 
 
 def profile(value: str | None) -> str | None:
-    if value is None or value in (profiles := known_profiles()):
+    if value is None:
+        return None
+    profiles = known_profiles()
+    if value in profiles:
         return value
     expected = (
         f"a profile of your AWS settings: {one_of(profiles)}"
@@ -120,6 +137,15 @@ def finite(value: float | None) -> float | None:
     return value
 
 
+def existing_paths(paths: list[Path] | None) -> list[Path] | None:
+    for path in paths or ():
+        if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises for a name that is too long)
+            raise typer.BadParameter(
+                f"{path} does not exist on this machine; accepted: a file or a folder"
+            )
+    return paths
+
+
 def folder_to_write(value: Path) -> Path:
     """A folder that exists or can be made."""
     existing = next(
@@ -133,9 +159,9 @@ def folder_to_write(value: Path) -> Path:
 
 
 def refuse_unwritable(output: Path, name: str) -> None:
-    """Before anything is done.
+    """Refuse a place where no new file can be made, before anything is done.
 
-    ``name``: of the option. Raises BadParameter where no new file can be made.
+    ``name`` is the option's. Raises BadParameter.
     """
     if not os.path.isdir(output.parent):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         raise typer.BadParameter(

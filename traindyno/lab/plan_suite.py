@@ -11,7 +11,7 @@ from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
 from traindyno.core.errors import ServiceFault, SuiteInvalid, SuiteRefused
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, has_instance_storage
 from traindyno.core.measurement.run_result import run_result_document
-from traindyno.core.planning.history import learn_from, learn_host_priors, work_id_of
+from traindyno.core.planning.history import PastRun, learn_from, learn_host_priors, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
 from traindyno.core.run.tokens import TokenSet
@@ -116,27 +116,22 @@ def plan_execution(
     continued = None
     if earlier_id is not None:
         continued = read_continued(suite, earlier_id, execution_id=execution_id, services=services)
-        row = continued.row
-        settings = replace(settings, source_s3_uri=row.source_s3_uri, images=row.images)
+        settings = _as_before(settings, continued.row)
     _refuse_conflicts(suite, settings, listing)
     prices = price_source.read(planned_instances(suite))
-    past = read_past_runs(
-        suite, index=services.work_index, executions=services.executions, runs=services.runs
-    )
-    cache = TokenCache(services.bucket)
+    past = _past_of(suite, services)
+    host_priors = continued.plan.host_priors if continued else learn_host_priors(past)
     if continued is None:
-        host_priors = learn_host_priors(past)
         tokens = plan_tokens(
             suite,
             execution_id=execution_id,
             settings=settings,
             listing=listing,
-            cache=cache,
+            cache=TokenCache(services.bucket),
             now=now,
         )
     else:
-        host_priors = continued.plan.host_priors
-        tokens = _as_found(continued.tokens, cache, now)
+        tokens = _as_found(continued.tokens, TokenCache(services.bucket), now)
     plan = plan_suite(
         suite,
         execution_id=execution_id,
@@ -148,16 +143,19 @@ def plan_execution(
     plan = replace(plan, host_priors=host_priors)
     if plan.refusals:
         raise SuiteRefused(plan.refusals)
-    _store(
-        suite,
-        plan,
-        services=services,
-        settings=settings,
-        prices=prices,
-        now=now,
-        continued=continued,
-    )
+    _store(suite, plan, continued, services=services, settings=settings, prices=prices, now=now)
     return plan
+
+
+def _as_before(settings: JobSettings, row: ExecutionRow) -> JobSettings:
+    """The settings with the code and the images of the execution that is continued."""
+    return replace(settings, source_s3_uri=row.source_s3_uri, images=row.images)
+
+
+def _past_of(suite: Suite, services: PlanSuiteServices) -> Sequence[PastRun]:
+    return read_past_runs(
+        suite, index=services.work_index, executions=services.executions, runs=services.runs
+    )
 
 
 def _refuse_conflicts(suite: Suite, settings: JobSettings, listing: DataListing) -> None:
@@ -217,12 +215,12 @@ def _unstaged(suite: Suite) -> Iterator[str]:
 def _store(
     suite: Suite,
     plan: Plan,
+    continued: Continued | None,
     *,
     services: PlanSuiteServices,
     settings: JobSettings,
     prices: PriceList,
     now: float,
-    continued: Continued | None,
 ) -> None:
     """Suite, plan and code in S3, and results that count on; the execution's row; its entry in the
     index of works.

@@ -12,7 +12,6 @@ from traindyno.core.measurement.run_result import PreparationResult, preparation
 from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.s3_keys import preparation_key
 from traindyno.lab.record_run import (
-    STOPPED,
     AttemptRecords,
     FinalOutcome,
     ended_attempts,
@@ -20,6 +19,7 @@ from traindyno.lab.record_run import (
     paid_price,
     read_log_tail,
     read_run_log,
+    stopped,
 )
 from traindyno.store.attempts import AttemptRow
 from traindyno.store.executions import ExecutionRows
@@ -59,7 +59,7 @@ def record_preparation(
     problem = _keep_tokens(preparation, row, services)
     attempts = ended_attempts(known, services)
     last = attempts[-1] if attempts else None
-    final = problem or STOPPED
+    final = problem or stopped()
     if problem is None and last is not None and last.outcome is not None:
         final = FinalOutcome(outcome=last.outcome, message=last.message)
     step_log, _ = read_run_log(preparation, services)

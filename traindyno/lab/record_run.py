@@ -129,9 +129,11 @@ class FinalOutcome:
     message: str | None
 
 
-STOPPED = FinalOutcome(
-    outcome=Outcome.STOPPED_BY_USER, message="stopped before it could be finished"
-)
+def stopped() -> FinalOutcome:
+    """The outcome of a run that was stopped before it could be finished."""
+    return FinalOutcome(
+        outcome=Outcome.STOPPED_BY_USER, message="stopped before it could be finished"
+    )
 
 
 def refused_outcome(end: Mapping[str, str]) -> FinalOutcome | None:
@@ -276,7 +278,7 @@ def _decide(
     log_problem: str | None,
 ) -> FinalOutcome:
     if last is None or last.outcome is None:
-        return final or STOPPED
+        return final or stopped()
     if last.outcome is Outcome.COMPLETED and (step_log is None or step_log.measured is None):
         return FinalOutcome(outcome=Outcome.USER_CODE_ERROR, message=log_problem or NOTHING_LOGGED)
     stood_at = _where_it_stood(last, step_log) if last.outcome is Outcome.TIMED_OUT else ""

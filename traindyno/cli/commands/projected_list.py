@@ -2,9 +2,11 @@
 of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
+
+from rich.table import Table
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.cli.output import (
@@ -30,74 +32,96 @@ from traindyno.core.s3_keys import plan_key
 from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
 
+# Quantity → what is counted of its ratios.
+Ratios = Mapping[str, Mapping[str, float]]
+
 
 def list_projected(target: LabTarget, limit: int, output: OutputFormat) -> None:
-    """A row for each that succeeded, of the newest ``limit``, and for each cell; below it the
-    ratios by kind.
+    """Print a row for each of the newest ``limit`` executions that succeeded, and for each cell;
+    below them the ratios by kind.
     """
-    rows: list[dict[str, Any]] = []
-    by_kind: dict[str, list[ProjectedActual]] = {}
-    for name in (
-        execution.execution_id
+    rows = [
+        row
         for execution in target.executions.list_latest(limit)
         if execution.status == "SUCCEEDED"
-    ):
-        row = target.services.executions.find(name)
-        is_simulated = bool(row and row.judgement and row.judgement.is_simulated)
-        readers = {feature.name: feature.read_projected for feature in target.features}
-        for of, read in {**readers, "suite": _planned}.items():
-            compared = tuple(read(target.results, name))
-            if compared:
-                by_kind.setdefault(of, []).extend(compared)
-                rows.append(
-                    {
-                        "execution_id": name,
-                        "of": of,
-                        "is_simulated": is_simulated,
-                        "compared": compared,
-                    }
-                )
-            if any(one.cell is None for one in compared):
-                break
-    ratios = {of: summarise_ratios(comparisons) for of, comparisons in by_kind.items()}
+        for row in _rows_of(target, execution.execution_id)
+    ]
+    ratios = _ratios(rows)
     if output is OutputFormat.JSON:
-        for listed in rows:
-            listed["compared"] = [
-                to_document(one) | {"ratio": one.ratio, "side": one.side}
-                for one in listed["compared"]
-            ]
-        print_json({"executions": rows, "ratios": ratios})
-        return
-    if not rows:
+        print_json({"executions": [_document(row) for row in rows], "ratios": ratios})
+    elif not rows:
         tell(
             "none has a projection: a suite has one by earlier runs or by init, a training by a "
             "verdict"
         )
-        return
+    else:
+        if any(row["is_simulated"] for row in rows):
+            STANDARD_OUTPUT.print(SIMULATED)
+        STANDARD_OUTPUT.print(_table(rows, ratios))
+
+
+def _rows_of(target: LabTarget, execution_id: str) -> Iterator[dict[str, Any]]:
+    """What each feature projected of an execution, and then its plan, up to the first that
+    projected all of it and not only cells.
+    """
+    row = target.services.executions.find(execution_id)
+    is_simulated = bool(row and row.judgement and row.judgement.is_simulated)
+    readers = {feature.name: feature.read_projected for feature in target.features}
+    for kind, read in {**readers, "suite": _planned}.items():
+        compared = tuple(read(target.results, execution_id))
+        if compared:
+            yield {
+                "execution_id": execution_id,
+                "of": kind,
+                "is_simulated": is_simulated,
+                "compared": compared,
+            }
+        if any(comparison.cell is None for comparison in compared):
+            break
+
+
+def _ratios(rows: Iterable[Mapping[str, Any]]) -> dict[str, Ratios]:
+    by_kind: dict[str, list[ProjectedActual]] = {}
+    for row in rows:
+        by_kind.setdefault(row["of"], []).extend(row["compared"])
+    return {kind: summarise_ratios(comparisons) for kind, comparisons in by_kind.items()}
+
+
+def _document(row: Mapping[str, Any]) -> dict[str, Any]:
+    compared = [
+        to_document(comparison) | {"ratio": comparison.ratio, "side": comparison.side}
+        for comparison in row["compared"]
+    ]
+    return {**row, "compared": compared}
+
+
+def _table(rows: Iterable[Mapping[str, Any]], ratios: Mapping[str, Ratios]) -> Table:
+    """The comparisons of each row by quantity, and below each kind's ratios."""
     quantities = [name for name in TEXTS if any(name in sums for sums in ratios.values())]
     table = titled_table(
         "actual ÷ projected", "execution~", "of", *(f"{name}~" for name in quantities)
     )
-    for listed in rows:
-        for cell, of_cell in groupby(listed["compared"], lambda one: one.cell):
-            texts = {one.quantity: _ratio_text(one) for one in of_cell if one.ratio is not None}
-            of = f"{listed['of']}: {cell}" if cell else listed["of"]
-            table.add_row(listed["execution_id"], of, *(texts.get(name, "") for name in quantities))
-    for of, sums in ratios.items():
+    for row in rows:
+        for cell, of_cell in groupby(row["compared"], lambda comparison: comparison.cell):
+            texts = {
+                comparison.quantity: _ratio_text(comparison)
+                for comparison in of_cell
+                if comparison.ratio is not None
+            }
+            kind = f"{row['of']}: {cell}" if cell else row["of"]
+            table.add_row(row["execution_id"], kind, *(texts.get(name, "") for name in quantities))
+    for kind, sums in ratios.items():
         table.add_section()
         known = [sums.get(name, {}) for name in quantities]
         for end in ("minimum", "median", "maximum"):
-            table.add_row(
-                end, of, *(number_text(figures[end]) if figures else "" for figures in known)
-            )
+            ends = (number_text(figures[end]) if figures else "" for figures in known)
+            table.add_row(end, kind, *ends)
         held = (
             f"{figures['inside']} of {figures['intervals']}" if figures.get("intervals") else ""
             for figures in known
         )
-        table.add_row("inside the interval", of, *held)
-    if any(listed["is_simulated"] for listed in rows):
-        STANDARD_OUTPUT.print(SIMULATED)
-    STANDARD_OUTPUT.print(table)
+        table.add_row("inside the interval", kind, *held)
+    return table
 
 
 def _ratio_text(comparison: ProjectedActual) -> str:

@@ -2,11 +2,12 @@
 them out.
 """
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from traindyno.cli.option_values import existing_paths
 
 NoMemoryOption = Annotated[
     bool,
@@ -32,21 +33,10 @@ QuotasOption = Annotated[
         'Service Quotas, such as "ml.g5.xlarge for training job usage".'
     ),
 ]
-
-
-def check_also_send(paths: list[Path] | None) -> list[Path] | None:
-    for path in paths or ():
-        if not os.path.exists(path):  # noqa: PTH110  (Path.exists raises for a name that is too long)
-            raise typer.BadParameter(
-                f"{path} does not exist on this machine; accepted: a file or a folder"
-            )
-    return paths
-
-
 AlsoSendOption = Annotated[
     list[Path] | None,
     typer.Option(
-        callback=check_also_send,
+        callback=existing_paths,
         help="A file or folder that is sent although it is hidden, ignored, named like a "
         "credential or a link; repeat the option for more.",
     ),

@@ -63,6 +63,14 @@ class ClaimFinding(StrEnum):
     AMBIGUOUS = "ambiguous"
     NO_CELL = "no_cell"
 
+    @property
+    def tone(self) -> str:
+        """The class of its colour in a report; empty where it has none."""
+        if self is ClaimFinding.REPRODUCED:
+            return "good"
+        is_bad = self in (ClaimFinding.NOT_REPRODUCED, ClaimFinding.INCONSISTENT)
+        return "bad" if is_bad else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimJudgement:
@@ -215,13 +223,6 @@ def matches(cell: Cell, wanted: Mapping[str, JsonScalar]) -> bool:
     return all(values.get(name) == value for name, value in wanted.items())
 
 
-TONES = {
-    ClaimFinding.REPRODUCED: "good",
-    ClaimFinding.NOT_REPRODUCED: "bad",
-    ClaimFinding.INCONSISTENT: "bad",
-}
-
-
 def draw_claims(report: Report) -> Markup | None:
     judgements = report.part(PART, ClaimJudgement)
     if not judgements:
@@ -247,7 +248,7 @@ def _row(judgement: ClaimJudgement) -> list[str | None]:
         element(
             "span",
             judgement.finding.value.replace("_", " "),
-            class_=f"outcome {TONES.get(judgement.finding, '')}",
+            class_=f"outcome {judgement.finding.tone}",
         ),
         join(judgement.reason, element("small", claim.notes) if claim.notes else None),
     ]

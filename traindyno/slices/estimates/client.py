@@ -373,6 +373,7 @@ def _document(proposal: Proposal, file: Path) -> dict[str, Any]:
     }
 
 
-CLIENT = Client(
-    commands={"init": (init, EXAMPLE)}, before="plan", refusals=(NothingFits, NothingKnown)
-)
+def client() -> Client:
+    return Client(
+        commands={"init": (init, EXAMPLE)}, before="plan", refusals=(NothingFits, NothingKnown)
+    )

@@ -48,6 +48,7 @@ JobArgument = Annotated[
     str, typer.Argument(help="The training job's name in SageMaker.", callback=job_name)
 ]
 OUTPUT = "--output"
+EXAMPLE = "my-training-2026-11-20 --examples 1000000 --output suite.yaml"
 OutputOption = Annotated[
     Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")
 ]
@@ -266,5 +267,5 @@ def _around(value: int) -> list[int]:
     return list(dict.fromkeys((value, max(value // 2, 1), value * 2)))
 
 
-EXAMPLE = "my-training-2026-11-20 --examples 1000000 --output suite.yaml"
-CLIENT = Client(commands={"import": (import_job, EXAMPLE)}, refusals=(JobNotImportable,))
+def client() -> Client:
+    return Client(commands={"import": (import_job, EXAMPLE)}, refusals=(JobNotImportable,))

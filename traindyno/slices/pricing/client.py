@@ -216,6 +216,7 @@ def _price_text(usd_per_hour: Decimal | None) -> str:
     return UNKNOWN if usd_per_hour is None else exact_usd_text(usd_per_hour)
 
 
-CLIENT = Client(
-    commands={"reprice": (reprice_execution, "first --region eu-west-1")}, before="compare"
-)
+def client() -> Client:
+    return Client(
+        commands={"reprice": (reprice_execution, "first --region eu-west-1")}, before="compare"
+    )

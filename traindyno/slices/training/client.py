@@ -267,4 +267,5 @@ class _Training(Client):
         leave_trained_model(target, execution, folder)
 
 
-CLIENT = _Training(commands={"train": (train, "first --max-usd 500 --spot")})
+def client() -> Client:
+    return _Training(commands={"train": (train, "first --max-usd 500 --spot")})
