@@ -207,15 +207,11 @@ def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: 
     above = tuple(_ignored_around(root)) if is_source else ()
     entries = list(_Walk(root=root, allowed=allowed, is_source=is_source).entries(root, above))
     own = {path for _, path, reason in entries if reason is None and not path.is_symlink()}
-    left_out = {
-        name: why
-        for name, path, reason in entries
-        if (why := reason or _link_reason(path, own, allowed))
-    }
+    reasons = {name: reason or _link_reason(path, own, allowed) for name, path, reason in entries}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
     files = {name: path for name, path, _ in entries if name not in left_out and path.is_file()}
-    return Travelling(
-        files=dict(sorted(files.items(), key=lambda item: item[0].split("/"))), left_out=left_out
-    )
+    in_order = sorted(files, key=lambda name: name.split("/"))
+    return Travelling(files={name: files[name] for name in in_order}, left_out=left_out)
 
 
 def _link_reason(path: Path, own: Collection[Path], allowed: Collection[Path]) -> Reason | None:

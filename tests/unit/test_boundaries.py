@@ -90,8 +90,7 @@ ROOMS = {
         "inputs",
         "display",
         "commands",
-        "main",
-        "entry",
+        *("command_group", "main", "entry"),
     ),
     "localcloud/sagemaker_service": (
         *("data", "api_error", "clock", "instance_table", "service_health", "settings"),

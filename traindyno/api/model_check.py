@@ -142,7 +142,7 @@ def _placed(problem: Problem, suite: Suite) -> Problem:
     """A problem of a setting, at the place where the suite gives it."""
     name = problem.path.removeprefix("matrix.")
     included = (
-        f"include[{index}].{name}" for index, entry in enumerate(suite.include) if name in entry
+        f"include[{index}].{name}" for index, cell in enumerate(suite.include) if name in cell
     )
     if name == problem.path or name in suite.matrix:
         return problem

@@ -98,15 +98,15 @@ def log_entries(text: str) -> Iterator[Mapping[str, Any]]:
     """The whole lines of a step log's tail, which begins and ends within a line."""
     for line in text.splitlines():
         with suppress(ValueError):
-            entry = json.loads(line)
-            if isinstance(entry, dict):
-                yield entry
+            record = json.loads(line)
+            if isinstance(record, dict):
+                yield record
 
 
 def latest_position(text: str) -> tuple[str | None, int | None]:
     """Phase and step of the last whole lines of a step log; training has the phase None."""
-    for entry in reversed([*log_entries(text)]):
-        kind, step, name = (entry.get(field) for field in ("kind", "step", "name"))
+    for record in reversed([*log_entries(text)]):
+        kind, step, name = (record.get(field) for field in ("kind", "step", "name"))
         if kind == "step" and isinstance(step, int):
             return None, step
         if kind in {"phase", "begin"} and isinstance(name, str):

@@ -111,9 +111,9 @@ class StagingArea:
         uploaded again.
         """
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
-        entries = (entry for page in pages for entry in page.get("Contents", []))
+        contents = (content for page in pages for content in page.get("Contents", []))
         return {
-            entry["Key"]
-            for entry in entries
-            if entry["LastModified"] > datetime.now(UTC) - RENEWED_AFTER
+            content["Key"]
+            for content in contents
+            if content["LastModified"] > datetime.now(UTC) - RENEWED_AFTER
         }

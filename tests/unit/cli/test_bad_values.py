@@ -37,6 +37,7 @@ TEXTS = {
     "instance": ("g5", "", "ml.g5.huge", "ml.trn1.2xlarge", LONG),
     # The training libraries read which columns there are: tests/training/test_init_command.py
     **dict.fromkeys(("text_column", "label_column"), ("",)),
+    "chat_template": ("missing/file.jinja",),
     **dict.fromkeys(("model", "data", "script"), ("", "missing/file.csv", "sample:nothing")),
 }
 COLUMN_NAMES = ("", "missing", LONG)
@@ -103,7 +104,7 @@ BESIDE = {
         ),
     ),
     **dict.fromkeys(
-        (("init", "text_column"), ("init", "label_column")),
+        (("init", "text_column"), ("init", "label_column"), ("init", "chat_template")),
         ("--task=sequence-classification", "--model=a/b", "--data=reviews.csv", "--max-usd=5"),
     ),
 }

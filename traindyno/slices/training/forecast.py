@@ -36,10 +36,10 @@ def read_pace(entries: Iterable[Mapping[str, Any]]) -> StepPace | None:
     A script may write anything into the log. Steps between which the clock was set are left out.
     """
     steps: list[tuple[int, float]] = []
-    for entry in entries:
-        step = whole_of(entry.get("step"))
-        begin = number_of(entry.get("begin"))
-        if entry.get("kind") == "step" and step is not None and begin is not None and step >= 0:
+    for line in entries:
+        step = whole_of(line.get("step"))
+        begin = number_of(line.get("begin"))
+        if line.get("kind") == "step" and step is not None and begin is not None and step >= 0:
             steps.append((step, begin))
     gaps = [
         after[1] - before[1]
