@@ -201,7 +201,7 @@ def find_travelling(folder: Path, *, allowed: Collection[Path] = (), is_source: 
 
     For a source also the ignore files of the repository around it count, and caches are left out.
     Data are often ignored by the repository on purpose, so for them only the ignore files in their
-    own folder count. ``allowed``: as ``allowed_paths`` returns them.
+    own folder count. ``allowed`` are paths as ``allowed_paths`` returns them.
     """
     root = folder.resolve()
     above = tuple(_ignored_around(root)) if is_source else ()
@@ -230,7 +230,7 @@ def travelling_data(
 ) -> Travelling:
     """The files of a folder of data; a file that is named itself always travels.
 
-    ``is_pretrained``: a model or a tokenizer that a built-in task loads.
+    ``is_pretrained`` says that it is a model or a tokenizer that a built-in task loads.
     """
     if local.is_file():
         return Travelling(files={local.name: local})

@@ -209,8 +209,8 @@ def job_numbers(
 ) -> dict[str, str]:
     """Owner id → ``job 2 of 6``, of the jobs under way; jobs that are over have the lower numbers.
 
-    ``begun``: jobs of runs that were ever submitted. A job beyond the planned ones carries repeated
-    runs.
+    ``begun`` counts jobs of runs that were ever submitted. A job beyond the planned ones carries
+    repeated runs.
     """
     ordered = sorted(attempts, key=lambda row: row.submitted_at)
     owners = list(dict.fromkeys(owner_id(row.owner) for row in ordered if runs_of(row.owner)))

@@ -116,10 +116,9 @@ class LabChoiceRefused(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lab:
-    """Which lab: that of the local cloud on this machine, or the one of this name in an AWS
-    account.
+    """The lab of the local cloud on this machine, or the one of this name in an AWS account.
 
-    ``region`` and ``profile``: by default those of your AWS settings.
+    ``region`` and ``profile`` are by default the ones of your AWS settings.
     """
 
     local: bool = False

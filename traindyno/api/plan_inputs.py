@@ -33,8 +33,8 @@ SNAPSHOT_REGION = "us-east-1"
 class PlanInputs:
     """Prices and quotas that a plan uses.
 
-    ``read_at`` is in epoch seconds. ``why_assumed``: without AWS settings, prices come from a
-    snapshot and quotas are AWS's defaults for a new account.
+    ``read_at`` is in epoch seconds. ``why_assumed`` says why prices come from a snapshot and quotas
+    are AWS's defaults for a new account, as they do without AWS settings.
     """
 
     read_at: float

@@ -254,10 +254,10 @@ def start_suite(
     say: Say,
     continues: str | None = None,
 ) -> str:
-    """Uploads the local files of the suite and starts the execution, whose name it returns.
+    """Upload the local files of the suite and start the execution, whose name is returned.
 
-    ``files``: its ``file_lines``, which are found before the lab is. ``continues``: the execution
-    that it takes over. Raises ExecutionNameRefused, or StillRunning.
+    ``files`` are its ``file_lines``, which are found before the lab is. ``continues`` is the
+    execution that it takes over. Raises ExecutionNameRefused, or StillRunning.
     """
     made = f"{suite.suite.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     execution_id = made if name is None else name

@@ -103,10 +103,10 @@ class Suite:
         decisions: Any = None,
         folder: str | os.PathLike[str] = ".",
     ) -> "Suite":
-        """The job of ``estimator.fit(inputs)`` of the SageMaker SDK 2 as the baseline, beside the
-        values of ``matrix``. Nothing is sent.
+        """Make a suite whose baseline is the job of ``estimator.fit(inputs)`` of the SageMaker SDK
+        2, beside the values of ``matrix``. Nothing is sent.
 
-        ``decisions``: a ``Decisions`` with what no job says. Raises JobNotImportable, or
+        ``decisions`` is a ``Decisions`` with what no job says. Raises JobNotImportable, or
         SuiteInvalid with what is missing.
         """
         from traindyno import from_estimator  # noqa: PLC0415  (it finds the slice, if it is there)

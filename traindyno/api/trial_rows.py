@@ -26,9 +26,11 @@ class TrialsInvalid(TraindynoError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialColumns:
-    """The columns of a table. Several of ``cell`` name a cell together. ``block``: what trials of
-    different cells share, such as a day. ``host``: the machine, or several joined by spaces.
-    ``order``: when a trial ran.
+    """The columns of a table of trials.
+
+    Several columns of ``cell`` name a cell together. ``block`` has what trials of different cells
+    share, such as a day, ``host`` the machine, or several joined by spaces, and ``order`` when a
+    trial ran.
     """
 
     value: str

@@ -128,7 +128,7 @@ def with_options_of(choice: type[AccountChoice], *rules: Rule) -> Callable[[Comm
     """Give a command the fields of ``choice`` as options; its first parameter receives them as one
     value.
 
-    ``rules``: which options exclude or need each other, besides those that choose the lab.
+    ``rules`` say which options exclude or need each other, besides those that choose the lab.
     """
     hints = get_type_hints(choice, include_extras=True)
     added = [

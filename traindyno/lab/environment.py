@@ -42,7 +42,8 @@ class JudgeEnvironment(BucketEnvironment):
 class LaunchEnvironment(BucketEnvironment):
     """The settings of training jobs.
 
-    ``image_tags``: image → tag, in a lab that builds its images. It and ``lab_jobs`` are JSON.
+    ``image_tags`` has the tag of each image of a lab that builds its own. It and ``lab_jobs`` are
+    JSON.
     """
 
     aws_region: str

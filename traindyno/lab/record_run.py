@@ -161,7 +161,7 @@ def record_runs(
 ) -> list[RunResult]:
     """Record each run that has no result yet, with those that the job's parent process added.
 
-    ``final``: a run's outcome if no attempt has one.
+    ``final`` is a run's outcome if no attempt has one.
 
     What a shared job left is read once for all of its runs. One that can't be recorded stops no
     other one; as the order differs from call to call, not even if it ends the function. Raises such

@@ -21,8 +21,8 @@ from traindyno.store.results_bucket import ResultsBucket, read_shared_job_files
 class SharedRuns:
     """The runs of a job, as its attempts have left them.
 
-    ``host_count``: of each attempt. ``contents``: of its journals and ends; ``sizes``: of all files
-    below its checkpoint prefix.
+    ``host_count`` counts the hosts of each attempt. ``contents`` are of its journals and ends,
+    ``sizes`` of all files below its checkpoint prefix.
     """
 
     job: Job

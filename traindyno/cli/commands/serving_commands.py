@@ -283,9 +283,10 @@ def undeploy(
 def find_deployable_model(
     execution_id: str, cell: str | None, bucket: ResultsBucket
 ) -> tuple[Suite, Run, str]:
-    """The suite, the run, and the training job that saved its model. ``cell``: its id or its label.
+    """The suite, the run, and the training job that saved its model.
 
-    Raises ModelNotServable with what to do, before anything is started.
+    ``cell`` is a cell's id or label. Raises ModelNotServable with what to do, before anything
+    is started.
     """
     suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
     if suite is None:
