@@ -142,9 +142,9 @@ def predict_run(
     projected = _projected(measured)
     if not projected:
         return None
-    first = projected[0][0]
+    results = [result for result, _ in projected]
     reason = _why_not(projected)
-    hazard = hazard or observe_hazards(result for result, _ in projected)[hazard_key(first)]
+    hazard = hazard or observe_hazards(results)[hazard_key(results[0])]
     scatter_of_runs = _Scatter(
         shift=shift,
         undecided=undecided,
@@ -153,7 +153,7 @@ def predict_run(
         inflation=inflation,
         single_runs=scatter,
     )
-    incidents = _incidents_of_runs([result for result, _ in projected], others, hazard)
+    incidents = _incidents_of_runs(results, others, hazard)
     projections = [projection for _, projection in projected]
     seconds, usd = (
         (None, None) if reason else _intervals(projections, means, scatter_of_runs, incidents)
@@ -163,7 +163,8 @@ def predict_run(
         confidence=PREDICTION_CONFIDENCE,
         seconds=seconds,
         usd=usd,
-        interruptions_per_hour=hazard.per_instance_hour * first.run.cell.settings.instance_count,
+        interruptions_per_hour=hazard.per_instance_hour
+        * results[0].run.cell.settings.instance_count,
         reason=reason,
     )
 

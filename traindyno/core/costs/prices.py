@@ -1,16 +1,14 @@
 """What an instance costs by the hour, from where and as of when, and what a time on it costs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from cattrs.errors import BaseValidationError
-
-from traindyno.core.documents.converter import strict_converter
-from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, refusal, shown
-from traindyno.core.errors import DocumentInvalid, Problem
+from traindyno.core.documents.converter import read_checked
+from traindyno.core.documents.problems import refusal, shown
+from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
 
 SECONDS_PER_HOUR = 3600
@@ -37,6 +35,12 @@ def cost_usd(seconds: int | Decimal, instance_count: int, usd_per_hour: Decimal)
     return Decimal(seconds) * instance_count * usd_per_hour / SECONDS_PER_HOUR
 
 
+def sum_known(costs: Sequence[Decimal | None]) -> Decimal | None:
+    """None without any, or if one is unknown."""
+    known = [cost for cost in costs if cost is not None]
+    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFile:
     """Prices from a file.
@@ -55,13 +59,7 @@ def parse_prices(document: Mapping[str, Any], *, source: str) -> dict[str, Price
 
     ``source`` is the file's name, for a file that names no source itself.
     """
-    problems = list(_problems(document))
-    try:
-        given: PriceFile = strict_converter([]).structure(document, PriceFile)
-    except (Unexpected, BaseValidationError, FieldProblems) as error:
-        raise DocumentInvalid([*problems_of(error, ""), *problems]) from error
-    if problems:
-        raise DocumentInvalid(problems)
+    given = read_checked(document, PriceFile, list(_problems(document)))
     return {
         name: Price(
             instance_type=name,

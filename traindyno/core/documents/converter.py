@@ -4,7 +4,7 @@ number, nor 1 as true.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from decimal import Decimal, InvalidOperation
@@ -13,17 +13,21 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 
 from cattrs import Converter
+from cattrs.errors import BaseValidationError
 from cattrs.gen import make_dict_structure_fn, override
 
 from traindyno.core.documents.field_description import described_fields
 from traindyno.core.documents.problems import (
     EXPECTED_OF_TYPE,
+    FieldProblems,
     Unexpected,
     close_to,
     expected_of,
     one_of,
+    problems_of,
 )
-from traindyno.core.documents.stored import JsonScalar, JsonValue, frozen_json, is_number
+from traindyno.core.documents.stored import JsonScalar, JsonValue, Value, frozen_json, is_number
+from traindyno.core.errors import DocumentInvalid, Problem
 
 Structure = Callable[[Any, Any], Any]
 
@@ -32,6 +36,22 @@ DIGITS = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
 # DynamoDB holds 38 digits and exponents to 125.
 MOST_DIGITS = 28
 LARGEST_EXPONENT = 18
+
+
+def read_checked(
+    document: Mapping[str, Any], kind: type[Value], problems: Sequence[Problem]
+) -> Value:
+    """The document as an object of this kind.
+
+    Raises DocumentInvalid with all problems of form, and ``problems``, which are of content.
+    """
+    try:
+        value = strict_converter([]).structure(document, kind)
+    except (Unexpected, BaseValidationError, FieldProblems) as error:
+        raise DocumentInvalid([*problems_of(error, ""), *problems]) from error
+    if problems:
+        raise DocumentInvalid(problems)
+    return value
 
 
 def strict_converter(choices: Iterable[type[StrEnum]]) -> Converter:

@@ -1,5 +1,7 @@
 """Dataclasses to plain values, as people write them: fields that are None are left out."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -20,3 +22,9 @@ def plain_values(value: Any) -> Any:
                 name: plain_values(inner) for name, inner in values.items() if inner is not None
             }
     return value
+
+
+def id_of(content: Mapping[str, Any], digits: int) -> str:
+    """The first hexadecimal digits of the hash of a JSON object, whatever the order of its keys."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:digits]

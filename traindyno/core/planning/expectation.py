@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from heapq import heapify, heapreplace
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, cost_usd, sum_known
 from traindyno.core.jobs.job import Job
 from traindyno.core.planning.history import CellHistory, Histories, expect_job
 from traindyno.core.planning.waves import fill_waves
@@ -81,9 +81,7 @@ def expect(
 def expect_all(lanes: Sequence[Expectation], *, hours: Decimal | None) -> Expectation:
     """The expectation of a whole plan; ``hours`` depend on which lanes run at once."""
     return Expectation(
-        usd=_sum(lane.usd for lane in lanes)
-        if all(lane.usd is not None for lane in lanes)
-        else None,
+        usd=sum_known([lane.usd for lane in lanes]),
         hours=hours,
         usd_of_known=_sum(lane.usd_of_known for lane in lanes),
         cells=sum(lane.cells for lane in lanes),

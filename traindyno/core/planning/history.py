@@ -2,13 +2,11 @@
 expectations.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from traindyno.core.documents.plain import plain_values
+from traindyno.core.documents.plain import id_of, plain_values
 from traindyno.core.jobs.outcome import TELLS_TIME, Outcome
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.measurement.stop_rule import steps_that_last
@@ -81,8 +79,7 @@ def work_id_of(suite: Suite) -> str:
         **({"added": added} if added else {}),
         **({"target": plain_values(target)} if target else {}),
     }
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:WORK_ID_DIGITS]
+    return id_of(content, WORK_ID_DIGITS)
 
 
 def _added_by_full_run(suite: Suite) -> list[str]:

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from itertools import chain, zip_longest
 from typing import Any
 
-from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList
+from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, sum_known
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.planning.cell_notes import composition_notes, loader_notes
@@ -133,8 +133,8 @@ def plan_suite(
         lanes=lane_plans,
         lanes_at_once=concurrency.lanes,
         preparation=preparation,
-        one_attempt_usd=_sum_known([part.one_attempt_usd for part in parts]),
-        worst_case_usd=_sum_known([part.worst_case_usd for part in parts]),
+        one_attempt_usd=sum_known([part.one_attempt_usd for part in parts]),
+        worst_case_usd=sum_known([part.worst_case_usd for part in parts]),
         one_attempt_hours=once_hours + _preparation_hours(preparation, 0),
         worst_case_hours=worst_hours + limits.max_attempts * preparing_hours,
         refusals=(
@@ -265,11 +265,6 @@ def plan_concurrency(suite: Suite, lanes: tuple[Lane, ...], quotas: QuotaReading
     remote = [demand for demand in demands if not demand.shares_host]
     account = quotas.get(account_quota(suite.purchase).name) if remote else None
     return share_instances(demands, account.available if account else None)
-
-
-def _sum_known(amounts: list[Decimal | None]) -> Decimal | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known, Decimal(0)) if len(known) == len(amounts) else None
 
 
 def _hours(of_lanes: Sequence[Decimal], lanes_at_once: int) -> Decimal:

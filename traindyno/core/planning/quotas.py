@@ -11,11 +11,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from cattrs.errors import BaseValidationError
-
-from traindyno.core.documents.converter import strict_converter
-from traindyno.core.documents.problems import FieldProblems, Unexpected, problems_of, refusal, shown
-from traindyno.core.errors import DocumentInvalid, Problem
+from traindyno.core.documents.converter import read_checked
+from traindyno.core.documents.problems import refusal, shown
+from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, find_instance_type, instance_types
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.preparation import needed_tokens, preparation_instance
@@ -207,14 +205,7 @@ class GivenQuotas:
 
 def parse_quotas(document: Mapping[str, Any]) -> GivenQuotas:
     spelt = _spelt_out(document)
-    problems = list(_problems(spelt))
-    try:
-        given: GivenQuotas = strict_converter([]).structure(spelt, GivenQuotas)
-    except (Unexpected, BaseValidationError, FieldProblems) as error:
-        raise DocumentInvalid([*problems_of(error, ""), *problems]) from error
-    if problems:
-        raise DocumentInvalid(problems)
-    return given
+    return read_checked(spelt, GivenQuotas, list(_problems(spelt)))
 
 
 def _spelt_out(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 what varies.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
@@ -11,7 +10,7 @@ from functools import cache
 from itertools import product
 from typing import Any, Protocol
 
-from traindyno.core.documents.plain import plain_values
+from traindyno.core.documents.plain import id_of, plain_values
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.run.settings import (
     HYPERPARAMETER_PREFIX,
@@ -295,8 +294,7 @@ def identify(settings: Settings, hyperparameters: Mapping[str, Any]) -> str:
         if name in FIRST_SETTINGS or value != defaults.get(name)
     }
     content = {"settings": counted, "hyperparameters": dict(hyperparameters)}
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:CELL_ID_DIGITS]
+    return id_of(content, CELL_ID_DIGITS)
 
 
 @cache

@@ -20,7 +20,8 @@ COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
-    yield from (text for condition, text in _of_suite(verdict) if condition)
+    for part in (_of_results, _of_hosts, _of_seeds, _of_trials):
+        yield from (text for condition, text in part(verdict) if condition)
     measured = [row.hosts.hazard for row in verdict.rows if row.trials]
     hazards = {hazard.key: hazard for hazard in measured if hazard is not None}
     for (instance, purchase), hazard in sorted(hazards.items()):
@@ -42,17 +43,8 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from _losses(verdict)
 
 
-def _of_suite(verdict: Verdict) -> Sequence[tuple[object, str]]:
-    """Conditions, each with its caution."""
-    return (
-        *_of_results(verdict),
-        *_of_hosts(verdict),
-        *_of_seeds(verdict),
-        *_of_trials(verdict),
-    )
-
-
 def _of_results(verdict: Verdict) -> Sequence[tuple[object, str]]:
+    """Conditions, each with its caution; so are the cautions of hosts, seeds and trials."""
     return (
         (
             verdict.is_simulated,

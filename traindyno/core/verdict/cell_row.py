@@ -8,6 +8,7 @@ from decimal import Decimal
 from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard, UnevenFaults
 from traindyno.core.costs.prediction import Prediction, predict_run
+from traindyno.core.costs.prices import sum_known
 from traindyno.core.costs.projection import Projection, paid_usd, project_run
 from traindyno.core.documents.stored import AnyPart, Part, StoredPart, find_part
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
@@ -227,12 +228,6 @@ def build_row(
         hosts=_hosts(runs, model, target),
         parts=tuple(measure(runs, model, target, correction) for measure in CELL_PARTS),
     )
-
-
-def sum_known(costs: Sequence[Decimal | None]) -> Decimal | None:
-    """None without any, or if one is unknown."""
-    known = [cost for cost in costs if cost is not None]
-    return sum(known, Decimal(0)) if known and len(known) == len(costs) else None
 
 
 def _predict(

@@ -149,8 +149,9 @@ class ExecutionComparison:
 
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
     """Raises NotComparable if the executions did not do the same work or share no cell."""
+    both = (first, second)
     (work, running), (other_work, other_running) = (
-        _work_and_running(record.suite) for record in (first, second)
+        _work_and_running(record.suite) for record in both
     )
     unlike = _differences(work, other_work)
     if unlike:
@@ -169,7 +170,6 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
             f"{first.execution_id} and {second.execution_id} have no cell in common: the first has"
             f" {_labels(first.cells)}, the second {_labels(second.cells)}"
         )
-    both = (first, second)
     counted = [result for record in both for result in record.results]
     hazards = observe_hazards(counted, {**first.suite.pricing.spot, **second.suite.pricing.spot})
     sides = []

@@ -37,7 +37,8 @@ def batch_of_cell(results: Iterable[RunResult]) -> int | None:
         batch = result.found_batch
         if finding is not None and not finding.fits and result.outcome not in HAD_BATCH:
             batch = None if finding.fits is None else NONE_FITS
-        batches += [] if batch is None else [batch]
+        if batch is not None:
+            batches.append(batch)
     return next((batch for batch in batches if batch != NONE_FITS), NONE_FITS if batches else None)
 
 

@@ -88,11 +88,8 @@ def next_race_trials(
     for runs in evidence.cells:
         outpaced = (result.bound is None or result.bound.by not in gone for result in runs.outpaced)
         is_out = runs.measured or runs.failed or any(outpaced) or len(runs.others) >= MOST_UNTOLD
-        untold += (
-            []
-            if is_out or not left[runs.cell.cell_id]
-            else [(runs.cell, left[runs.cell.cell_id][0])]
-        )
+        if left[runs.cell.cell_id] and not is_out:
+            untold.append((runs.cell, left[runs.cell.cell_id][0]))
     if untold:
         return tuple(untold)
     return tuple(

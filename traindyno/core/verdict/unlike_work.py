@@ -133,13 +133,12 @@ def _parts_of_rows(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork
 
 def _row_values(trials: CellRuns) -> tuple[int, list[int]] | None:
     """The processes of a run that says how large its first rows were, and the sizes."""
-    environments = [result.environment for result in (*trials.measured, *trials.outpaced)]
-    sizes_of = [
-        (environment.world_size, environment.facts.get(ROW_VALUES))
-        for environment in environments
-        if environment
-    ]
-    return next(((count, sizes) for count, sizes in sizes_of if isinstance(sizes, list)), None)
+    for result in (*trials.measured, *trials.outpaced):
+        environment = result.environment
+        sizes = environment.facts.get(ROW_VALUES) if environment else None
+        if environment and isinstance(sizes, list):
+            return environment.world_size, sizes
+    return None
 
 
 def _times(whole: Sequence[int], values: Sequence[int]) -> int | None:

@@ -8,6 +8,7 @@ from math import exp
 from typing import Any
 
 from traindyno.core.costs.hazard import Hazard, HazardKey
+from traindyno.core.costs.prices import sum_known
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.loss_parity import LossParity
@@ -17,7 +18,7 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellRow, build_row, sum_known
+from traindyno.core.verdict.cell_row import CellRow, build_row
 from traindyno.core.verdict.confounds import Confound, find_confound, threads_of
 from traindyno.core.verdict.evidence import Evidence, gather_evidence
 from traindyno.core.verdict.goal_metric import (
