@@ -26,7 +26,7 @@ from traindyno.parent.step_times import RunLogs, StepsSoFar, work_per_sample
 
 PROGRAM = Path(__file__).with_name("racing.py")
 RACE = {"race": {"samples": 1e6}}
-FAST, LEVEL, SLOW = 0.1, 0.105, 0.25
+FAST, LEVEL, SLOW = 0.1, 0.105, 0.35
 # If no run is ended, the test fails after this time.
 LONG_SECONDS = 40.0
 
@@ -58,11 +58,11 @@ def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
     others = dict.fromkeys(("first", "best", "level", "twice-the-work"), "exited")
     assert reasons(job) == {**others, "behind": "outpaced"}
     end = known(job.end("behind"))
-    # 0.25 s ÷ 0.1 s is 2.5; runs of this machine may be half of that apart by chance. It is judged
+    # 0.35 s ÷ 0.1 s is 3.5; single runs of this machine scatter by 12 %. It is judged
     # after 7 of its 20 steps.
     bound = end["bound"]
     assert (bound["by"], bound["steps"]) == ("best", 5)
-    assert 1.9 < bound["least_ratio"] < 2.0
+    assert 2.8 < bound["least_ratio"] < 3.1
     assert (end["exit_code"], end["signal"], end["failure"], end["failed_host"]) == (
         None,
         None,
