@@ -243,10 +243,21 @@ def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(
     """`run` uploads it. The file has no price for the type of a job that copies."""
     folder = tmp_path / "my-model"
     folder.mkdir()
-    config = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 1}
+    config = {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": 1,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+        "n_layer": 1,
+        "n_head": 1,
+        "n_embd": 2,
+    }
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "generation_config.json").write_text("{}")
-    (folder / "model.safetensors").write_bytes(b"weights")
+    header = b'{"wte.weight":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}'
+    weights = len(header).to_bytes(8, "little") + header + bytes(8)
+    (folder / "model.safetensors").write_bytes(weights)
     model: Any = "./my-model" if form == "short" else {"path": "./my-model"}
     answer = plan(tmp_path, *FILES, "--format", "json", workload={**IN_S3, "model": model})
     assert answer.status == 0
