@@ -23,7 +23,7 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job_end import JobPhaseName
-from traindyno.core.jobs.outcome import SUCCESSES
+from traindyno.core.jobs.outcome import SUCCESSES, outcome_text
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.core.run.tokens import label_of
 from traindyno.store.owners import PreparationSummary
@@ -53,7 +53,7 @@ def ended_line(
     speed = f", {number_text(rate)} samples/s" if rate is not None else ""
     why = f": {summary.message}" if summary.message else ""
     label = summary.cell_label or summary.cell_id
-    outcome = summary.outcome.replace("_", " ")
+    outcome = outcome_text(summary.outcome, summary.message)
     busy = " (the host was busy with other work)" if summary.is_contended else ""
     place = f"{number}" if planned is None else f"{number}/{planned}"
     run = "long run" if trials is not None and summary.trial > trials else f"trial {summary.trial}"

@@ -11,7 +11,7 @@ from traindyno.aws.training_jobs import JobRefused
 from traindyno.core.costs.prices import cost_usd
 from traindyno.core.errors import ServiceFault, SlotUnavailable
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.core.jobs.job import AttemptOwner, owner_text
+from traindyno.core.jobs.job import AttemptOwner, not_started_text, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.admission import Decision, admit_cost
 from traindyno.store.attempts import AttemptRow, AttemptRows
@@ -46,15 +46,14 @@ def reserve_worst_case(
         spent_usd=money.spent_usd,
         max_usd=cap_usd,
     )
-    name = owner_text(row.owner)
     if admission.decision is Decision.REFUSE:
-        raise JobRefused(Outcome.COST_STOPPED, f"{name} was not started: {admission.reason}")
-    raise SlotUnavailable(f"{name} waits: {admission.reason}")
+        raise JobRefused(Outcome.COST_STOPPED, not_started_text(row.owner, admission.reason))
+    raise SlotUnavailable(f"{owner_text(row.owner)} waits: {admission.reason}")
 
 
 def stopped_before(owner: AttemptOwner) -> JobRefused:
-    reason = f"{owner_text(owner)} was not started: its execution was stopped before"
-    return JobRefused(Outcome.STOPPED_BY_USER, reason)
+    reason = "its execution was stopped before"
+    return JobRefused(Outcome.STOPPED_BY_USER, not_started_text(owner, reason))
 
 
 def hold_more(row: AttemptRow, needed_usd: Decimal, *, services: BudgetServices) -> bool:

@@ -12,7 +12,14 @@ from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.errors import RunsLeft
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt
-from traindyno.core.jobs.job import AttemptOwner, Job, owner_text, runs_of, step_logs_prefix
+from traindyno.core.jobs.job import (
+    AttemptOwner,
+    Job,
+    not_started_text,
+    owner_text,
+    runs_of,
+    step_logs_prefix,
+)
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import (
     PaidPrice,
@@ -187,7 +194,7 @@ def record_runs(
             if not services.runs.read(run.execution_id, run.run_id).is_over:
                 left_behind = left_behind or _left_behind(run, services)
                 recorded.append(
-                    _record_run(run, execution, *left_behind, final=final, services=services)
+                    _record_run(run, owner, execution, *left_behind, final=final, services=services)
                 )
     failures.raise_first()
     if isinstance(owner, Job):  # nothing remains to be done for its ended attempts
@@ -212,6 +219,7 @@ def _left_behind(
 
 def _record_run(
     run: Run,
+    owner: AttemptOwner,
     execution: ExecutionRow | None,
     attempts: Sequence[Attempt],
     shared: SharedRuns | None,
@@ -226,6 +234,8 @@ def _record_run(
         last = shared.deciding(run.run_id, attempts)
         host = shared.failed_host(run.run_id, last)
     step_log, log_problem = read_run_log(run, services, last)
+    if final is not None and step_log is not None and step_log.measured is not None:
+        final = _of_begun_run(final, owner)
     decided = _decide(last, final, step_log, log_problem)
     log_tail = read_log_tail(last, decided.outcome, services, run_id=run.run_id, host=host)
     if killed := killed_by_torchruns_log(decided.message, log_tail):
@@ -269,6 +279,18 @@ def is_simulated(step_log: StepLog | None) -> bool:
     return step_log is not None and any(
         environment.facts.get("is_simulated") for environment in step_log.environments
     )
+
+
+def _of_begun_run(final: FinalOutcome, owner: AttemptOwner) -> FinalOutcome:
+    """The outcome of a run that has steps of an earlier attempt: it was started, unlike the job
+    that was refused after it.
+    """
+    refused = not_started_text(owner, "")
+    message = final.message or ""
+    if not message.startswith(refused):
+        return final
+    reason = message.removeprefix(refused)
+    return replace(final, message=f"cut off, and its job was not started again: {reason}")
 
 
 def _decide(

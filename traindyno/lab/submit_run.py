@@ -21,7 +21,7 @@ from traindyno.core.errors import (
     ServiceFault,
     StartLater,
 )
-from traindyno.core.jobs.job import AttemptOwner, Job, owner_id, owner_text
+from traindyno.core.jobs.job import AttemptOwner, Job, not_started_text, owner_id, owner_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_attempts import is_last_attempt
 from traindyno.core.planning.admission import Decision, admit_time
@@ -283,7 +283,7 @@ class _Submission:
             raise self._refused(Outcome.COST_STOPPED, admission.reason)
 
     def _refused(self, outcome: Outcome, reason: str) -> JobRefused:
-        return JobRefused(outcome, f"{owner_text(self.owner)} was not started: {reason}")
+        return JobRefused(outcome, not_started_text(self.owner, reason))
 
     def _request(
         self, suite: Suite, execution: ExecutionRow, number: int, attempts: Sequence[AttemptRow]

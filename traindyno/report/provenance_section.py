@@ -17,6 +17,7 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, write_receipt
+from traindyno.core.jobs.outcome import outcome_text
 from traindyno.core.run.tokens import LABEL
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite_file import suite_document
@@ -82,7 +83,7 @@ def _row(line: ReceiptLine, receipt: Receipt) -> list[str | None]:
     return [
         f"{line.job_name}, {line.place_text}: {line.run_id}" if line.place_text else name,
         line.instance,
-        line.outcome.replace("_", " "),
+        outcome_text(line.outcome),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():,f}",
         str(line.instance_count),
         UNKNOWN if price is None else exact_usd_text(price),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from traindyno.core.costs.projection import paid_usd
 from traindyno.core.costs.quantity_text import number_text, place_text, seconds_text, usd_text
-from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.outcome import Outcome, outcome_text
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import saved_model_key
 from traindyno.core.serving.deployment import SERVING_INSTANCE
@@ -114,7 +114,7 @@ def _run_text(result: RunResult) -> str:
 
 
 def _outcome(result: RunResult) -> str:
-    text = result.outcome.value.replace("_", " ")
+    text = outcome_text(result.outcome, result.message)
     if result.bound:
         return f"{text}: {result.bound.text}"
     return f"{text} at the target" if result.measured and result.measured.ended_at_target else text

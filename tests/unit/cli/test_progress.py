@@ -120,6 +120,20 @@ def test_an_ended_run_is_named_by_its_cells_label(snapshot: Snapshot) -> None:
     snapshot(ended_line(2, None, failed))
 
 
+@pytest.mark.parametrize(
+    ("message", "limit"),
+    [
+        ("it may run 60 s, and 45 s are left of limits.max_minutes 4", "time"),
+        ("it may run 3600 s, and 45 s are left of limits.max_hours 2", "time"),
+        ("its worst case is $1; $9.50 of limits.max_usd $10 is spent", "cost"),
+        ("stopped by the lab: cost_stopped", "cost"),
+    ],
+)
+def test_an_ended_run_says_which_limit_of_the_suite_was_reached(message: str, limit: str) -> None:
+    stopped = replace(SUMMARY, outcome=Outcome.COST_STOPPED, message=message)
+    assert f"trial 1: {limit} limit reached, 12.3 samples/s: {message}" in ended_line(1, 4, stopped)
+
+
 def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
     line = state_line(state(ended=1))
     for part in (

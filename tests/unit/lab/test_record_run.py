@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.lab_in_memory import EXECUTION, NOW, SETTINGS, MemoryLab, make_lab, no_sleep
 from tests.unit.step_log_samples import log_lines
+from traindyno.core.jobs.job import not_started_text
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import result_key, step_log_prefix
 from traindyno.core.suite.suite import Run
@@ -106,6 +107,23 @@ def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
         "the limit is 0",
         [],
     )
+
+
+@pytest.mark.parametrize(
+    ("has_steps", "said"),
+    [
+        (False, "run {} was not started: 45 s are left"),
+        (True, "cut off, and its job was not started again: 45 s are left"),
+    ],
+)
+def test_a_refused_job_is_not_reported_on_a_run_that_has_steps(has_steps: bool, said: str) -> None:
+    lab, run, name = ended("Failed", reason="CapacityError: none")
+    if has_steps:
+        log_steps(lab, run, name)
+    message = not_started_text(run, "45 s are left")
+    final = FinalOutcome(outcome=Outcome.COST_STOPPED, message=message)
+    record_runs(run, final=final, services=lab.services)
+    assert result_of(lab, run)["message"] == said.format(run.run_id)
 
 
 def test_a_task_that_timed_out_has_its_job_stopped() -> None:

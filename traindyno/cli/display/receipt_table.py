@@ -16,6 +16,7 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, exact_phase_usd
+from traindyno.core.jobs.outcome import outcome_text
 
 WIDEST = 64
 
@@ -97,7 +98,7 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
             f"{line.label}, attempt {line.attempt}{place}\n"
             f"{phases or 'phases unknown'}"
         ),
-        line.outcome.replace("_", " "),
+        outcome_text(line.outcome),
         UNKNOWN if line.billable_seconds is None else f"{line.billable_seconds.normalize():f} s",
         f"{line.instance_count} × {line.instance}",
         UNKNOWN if price is None else exact_usd_text(price),

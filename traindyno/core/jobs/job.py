@@ -97,6 +97,10 @@ def owner_text(owner: AttemptOwner) -> str:
     return f"{KINDS[type(owner)]} {owner_id(owner)}"
 
 
+def not_started_text(owner: AttemptOwner, reason: str) -> str:
+    return f"{owner_text(owner)} was not started: {reason}"
+
+
 def owner_document(owner: AttemptOwner) -> dict[str, Any]:
     return {KINDS[type(owner)]: plain_values(owner)}
 

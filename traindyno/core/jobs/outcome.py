@@ -2,6 +2,9 @@
 
 from enum import StrEnum
 
+#: The two ways to write a suite's limit on its time; messages name the one that was reached.
+TIME_LIMITS = ("limits.max_hours", "limits.max_minutes")
+
 
 class Outcome(StrEnum):
     COMPLETED = "completed"
@@ -38,3 +41,13 @@ HAD_BATCH = frozenset({Outcome.COMPLETED, Outcome.OUTPACED})
 NOT_OF_CONTAINER = SUCCESSES | {
     *(Outcome.TIMED_OUT, Outcome.OUTPACED, Outcome.CAPACITY_UNAVAILABLE, Outcome.QUOTA_EXCEEDED)
 }
+
+
+def outcome_text(outcome: str, message: str | None = None) -> str:
+    """Outcome in words. ``message``, the run's, says which limit of the suite was reached."""
+    if outcome != Outcome.COST_STOPPED:
+        return outcome.replace("_", " ")
+    if not message:
+        return "limit reached"
+    is_time = any(limit in message for limit in TIME_LIMITS)
+    return f"{'time' if is_time else 'cost'} limit reached"

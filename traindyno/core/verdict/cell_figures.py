@@ -18,6 +18,7 @@ from traindyno.core.costs.quantity_text import (
     share_text,
     usd_text,
 )
+from traindyno.core.jobs.outcome import outcome_text
 from traindyno.core.jobs.run_end import NONE_FITS
 from traindyno.core.verdict.cell_quality import CellQuality
 from traindyno.core.verdict.cell_row import CellRow
@@ -74,7 +75,7 @@ class CellFigure:
 def outcomes_text(outcomes: Mapping[str, int]) -> str:
     """How the cell's trials ended."""
     return (
-        ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in outcomes.items())
+        ", ".join(f"{count} {outcome_text(outcome)}" for outcome, count in outcomes.items())
         or "not run"
     )
 
