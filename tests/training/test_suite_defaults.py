@@ -319,10 +319,9 @@ def test_minutes_are_the_budget_of_the_whole_suite(tmp_path: Path) -> None:
         (60, 900),
     ):  # so short a job has to measure all cells of its first wave
         document = {"source": str(tmp_path), "limits": {"max_minutes": minutes}}
-        limits = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).document[
-            "limits"
-        ]
-        assert limits == {
+        completed = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True)
+        assert "of max_minutes, so that leaders run again" in str(completed.defaults[-1])
+        assert completed.document["limits"] == {
             "max_hours": round(minutes / 60, 4),
             "max_usd": 1,
             "max_job_seconds": seconds,

@@ -233,6 +233,7 @@ class CompletedSuite:
         limits = self.document.setdefault("limits", {})
         if not isinstance(limits, dict):
             return
+        written = "max_minutes" if "max_minutes" in limits else "max_hours"
         if "max_minutes" in limits:
             minutes = limits.pop("max_minutes")
             if "max_hours" in limits:
@@ -257,7 +258,7 @@ class CompletedSuite:
             seconds = max(LEAST_JOB_SECONDS, round(hours * SECONDS_PER_HOUR / in_a_row))
             if JOB_SECONDS.most is not None:
                 seconds = min(seconds, int(JOB_SECONDS.most))
-            reason = f"{part} of max_hours, so that leaders run again"
+            reason = f"{part} of {written}, so that leaders run again"
             measurement = self.document.get("measurement")
             confirm = measurement.get("confirm") if isinstance(measurement, Mapping) else None
             minutes = confirm.get("minutes") if isinstance(confirm, Mapping) else None
