@@ -26,6 +26,8 @@ RELATIONS = {
     Relation.OPEN: "open",
     Relation.UNKNOWN: "one trial",
 }
+AHEAD = "ahead so far"  # the first cell of a finding that is undecided
+UNDECIDED = (TrialsClaim.UNDECIDED, TrialsClaim.TOO_FEW_TRIALS)
 LITTLE_CORRELATED = 0.1
 
 
@@ -107,13 +109,14 @@ def _to_decide(finding: TrialsFinding) -> Iterator[str]:
 
 def finding_rows(finding: TrialsFinding) -> list[tuple[str, ...]]:
     """The rows of a table, below ``HEADING``."""
+    relations = RELATIONS | ({None: AHEAD} if finding.claim in UNDECIDED else {})
     return [
         (
             cell.cell,
             str(cell.estimate.count),
             _estimate(cell, finding.unit),
             _change(cell),
-            RELATIONS[cell.relation],
+            relations[cell.relation],
         )
         for cell in finding.cells
     ]

@@ -14,6 +14,7 @@ from tests.simulations.recorded_noise import FOLDER as NOISE
 from tests.simulations.recorded_noise import read_recording
 from tests.unit.step_log_samples import file_name, log_lines
 from traindyno import TrialsInvalid, finding_text, judge
+from traindyno.api.finding_text import finding_rows
 from traindyno.api.judging import better_of
 from traindyno.bundle import REPO_ROOT
 from traindyno.cli.commands import judge_command
@@ -408,6 +409,21 @@ def test_markdown_is_a_table_with_what_is_unknown() -> None:
     assert "| cell | trials | mean | against the best | finding |" in output
     assert "- Hosts are unknown" in output
     assert "- Prices are unknown: the best cell by target_epoch may not be the cheapest." in output
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        {"a": (1.0, 1.01, 0.99), "b": (0.9,)},
+        {"a": (1.0, 1.1, 0.9), "b": (1.0, 1.11, 0.9)},
+    ],
+    ids=["one trial", "open"],
+)
+def test_an_undecided_finding_marks_no_cell_as_the_best(rows: dict[str, Sequence[float]]) -> None:
+    table = [{"cell": name, "seconds": value} for name, values in rows.items() for value in values]
+    found = judge(table, value="seconds", cell="cell")
+    assert finding_rows(found)[0][-1] == "ahead so far"
+    assert finding_text(found).startswith("Undecided")
 
 
 def test_only_a_table_of_costs_knows_prices(tmp_path: Path) -> None:
