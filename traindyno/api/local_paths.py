@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from traindyno.api import sample_data
-from traindyno.core.documents.problems import shown, visible
+from traindyno.core.documents.problems import close_to, refusal, shown, visible
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.run.data_formats import COMPRESSIONS, FORMATS
 from traindyno.core.run.workload import CHANNELS, workload_paths
@@ -25,6 +25,8 @@ MOST_POINTER_BYTES = 1024
 MOST_FILES_LOOKED_AT = 10_000
 LONGEST_HUB_ID = 96
 LONGEST_SHOWN = 200
+# Names of files have their suffix in common.
+LEAST_ALIKE = 0.7
 OFF = ("false", "0", "no", "off")
 # A built-in task loads them; a script may go on with the training of what it gets.
 PRETRAINED = ("tokenizer", "model")
@@ -79,11 +81,23 @@ def path_problem(path: str, beside: Path, *, may_be_hub_id: bool = True) -> str 
     others = (
         ", an s3:// URI, or a Hub id such as nyu-mll/glue" if may_be_hub_id else " or an s3:// URI"
     )
-    return (
-        f"{path[:LONGEST_SHOWN]!r} does not exist on this machine, where it would be "
-        f"{visible(str(expanded(path, beside)))[:LONGEST_SHOWN]}; expected a local file or folder"
-        f"{others}"
-    )
+    place = expanded(path, beside)
+    got = f"{path[:LONGEST_SHOWN]!r} does not exist on this machine"
+    if os.path.normpath(place) != os.path.normpath(path):
+        got += f", where it would be {visible(str(place))[:LONGEST_SHOWN]}"
+    return refusal(got, f"a local file or folder{others}", _near_paths(path, place))
+
+
+def _near_paths(path: str, place: Path) -> list[str]:
+    """The path, with the name in its folder of which its own looks like a misspelling."""
+    if not Path(path).name:
+        return []
+    try:
+        names = [file.name for file in islice(place.parent.iterdir(), MOST_FILES_LOOKED_AT)]
+    except (OSError, ValueError):  # no such folder, or a name that no file can have
+        return []
+    near = close_to(place.name, names, alike=LEAST_ALIKE)
+    return [str(Path(path).with_name(name)) for name in near]
 
 
 def _is_lfs_pointer(path: Path) -> bool:

@@ -28,3 +28,16 @@ def test_a_source_or_program_with_a_name_that_is_too_long_is_refused(tmp_path: P
     found = source_problem(".", "x" * 300, tmp_path)
     assert found is not None
     assert found[0] == "entry_point"
+
+
+def test_a_missing_path_is_said_once_with_the_name_that_was_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reviews.csv").touch()
+    (tmp_path / "sub").mkdir()
+    monkeypatch.chdir(tmp_path / "sub")
+    found = path_problem("../review.csv", Path())
+    missing = "'../review.csv' does not exist on this machine"
+    assert found is not None
+    assert found.startswith(f'{missing}: did you mean "../reviews.csv"? Expected a local file')
+    assert "did you mean" not in (path_problem("../other.csv", Path()) or "")

@@ -116,9 +116,12 @@ def refusal(got: str, expected: str, meant: Sequence[str] = ()) -> str:
     return f"{got}: did you mean {' or '.join(map(shown, meant))}? Expected {expected}"
 
 
-def close_to(got: object, accepted: Iterable[str]) -> list[str]:
-    """The accepted name of which ``got`` looks like a misspelling, if there is one."""
-    return get_close_matches(got, list(accepted), n=1, cutoff=0.5) if isinstance(got, str) else []
+def close_to(got: object, accepted: Iterable[str], *, alike: float = 0.5) -> list[str]:
+    """The accepted name of which ``got`` looks like a misspelling, if there is one.
+
+    ``alike``: the share of their characters that they have at least in common.
+    """
+    return get_close_matches(got, list(accepted), n=1, cutoff=alike) if isinstance(got, str) else []
 
 
 def one_of(choices: Iterable[str]) -> str:
