@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from tests.local.forked_programs import Answer, run_command
+from traindyno.api.suite_defaults import CompletedSuite
+from traindyno.slices.estimates.client import choose_goal
 
 PRICES = (
     "region: us-east-1\n"
@@ -143,3 +145,10 @@ def test_what_is_missing_or_wrong_is_named_and_nothing_is_written(
     assert words in " ".join(answer.errors.replace("│", " ").split())
     assert "Traceback" not in answer.errors
     assert not (tmp_path / "suite.yaml").exists()
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_the_default_goal_is_that_of_a_suite_without_one(is_local: bool, tmp_path: Path) -> None:
+    instance = {"instance": "local.cpu" if is_local else "ml.g5.xlarge"}
+    suite = CompletedSuite({"training": instance}, stem="a", folder=tmp_path, is_local=is_local)
+    assert choose_goal(None, is_local=is_local) == suite.document["goal"]

@@ -111,7 +111,12 @@ def init(
     examples: ExamplesOption = None,
     sequence_length: SequenceLengthOption = None,
     adapter: AdapterOption = None,
-    goal: Annotated[GoalKind, typer.Option(help="cheapest or fastest.")] = GoalKind.CHEAPEST,
+    goal: Annotated[
+        GoalKind | None,
+        typer.Option(
+            help="cheapest or fastest; without it, fastest with --local and cheapest elsewhere."
+        ),
+    ] = None,
     max_usd: MaxUsdOption = None,
     max_hours: MaxHoursOption = MOST_HOURS,
     instance: InstanceOption = None,
@@ -126,7 +131,7 @@ def init(
     In a terminal it asks for what is missing.
     """
     refuse_unwritable(file, "FILE")
-    _check_goal(goal)
+    goal = choose_goal(goal, is_local=choice.local)
     for name in instance or ():
         _check_type(name)
     given: dict[str, Any] = {"task": task, "model": model, "data": data, "script": script}
@@ -155,11 +160,15 @@ def init(
     tell(f"wrote {file}: {cells}; next: traindyno plan {file}{' --local' * choice.local}")
 
 
-def _check_goal(goal: GoalKind) -> None:
-    if goal not in GOALS:
+def choose_goal(given: GoalKind | None, *, is_local: bool) -> GoalKind:
+    """The given goal, or the default, which is that of a suite without one."""
+    if given is None:
+        return GoalKind.FASTEST if is_local else GoalKind.CHEAPEST
+    if given not in GOALS:
         raise typer.BadParameter(
-            refusal(f"got {shown(goal.value)}", "cheapest or fastest", ()), param_hint="--goal"
+            refusal(f"got {shown(given.value)}", "cheapest or fastest", ()), param_hint="--goal"
         )
+    return given
 
 
 def _check_type(name: str) -> None:
