@@ -73,7 +73,10 @@ def _of_hosts(verdict: Verdict) -> Sequence[tuple[object, str]]:
     compared = (
         {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
     )
-    draws = [row.hosts.draws for row in verdict.rows if row.cell_id in compared]
+    rows = [row for row in verdict.rows if row.cell_id in compared]
+    draws = [row.hosts.draws for row in rows]
+    is_set = any(row.hosts.draws == 1 and row.instance_count > 1 for row in rows)
+    only = "one set of machines only; others" if is_set else "one machine only; another"
     return (
         (
             None in draws,
@@ -84,8 +87,7 @@ def _of_hosts(verdict: Verdict) -> Sequence[tuple[object, str]]:
         ),
         (
             min((draw for draw in draws if draw is not None), default=2) < 2,
-            "Some cells ran on one set of hosts only. The answer and its intervals hold for "
-            "these hosts; others may differ.",
+            f"Some cells were measured on {only} may differ by more than the intervals say.",
         ),
         (
             is_compared and any(rival.is_across_hosts for rival in verdict.rivals),

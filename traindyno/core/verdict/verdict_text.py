@@ -388,12 +388,12 @@ def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
             f"more than {tolerance}."
         )
     least = share_text(verdict.significance, digits=2)
-    look = (
-        ""
+    doubt = (
+        "This difference may be noise"
         if verdict.significance == verdict.level
-        else f" by the test of this look of the race, at {least}"
+        else f"The difference isn't significant yet (at {least})"
     )
-    return f"It was {saving} below {second.label} ({trials}). This difference may be noise{look}."
+    return f"It was {saving} below {second.label} ({trials}). {doubt}."
 
 
 def _changes(verdict: Verdict) -> Iterator[str]:

@@ -13,8 +13,8 @@ from traindyno.core.verdict.verdict import Finding
 from traindyno.figures.estimates import Estimate, Interval
 
 HOSTS = (
-    "Some cells ran on one set of hosts only. The answer and its intervals hold for these hosts; "
-    "others may differ."
+    "Some cells were measured on one machine only; another may differ by more than the intervals "
+    "say."
 )
 UNKNOWN_HOSTS = (
     "The hosts of some trials are unknown. Each of these trials counts as a new draw of hosts."
