@@ -25,9 +25,14 @@ from traindyno.core.suite.choices import Compiler, GoalKind, Strategy, Task
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
 from traindyno.features import FEATURES
-from traindyno.report.charts.line_chart import Point
+from traindyno.report.charts.line_chart import Line, Point
 from traindyno.report.html import render
-from traindyno.slices.scaling.lab import LEAST_GAIN, measure_scaling, saturation
+from traindyno.slices.scaling.lab import (
+    LEAST_GAIN,
+    measure_scaling,
+    saturation,
+    saturation_sentences,
+)
 from traindyno.slices.scaling.series import find_axes, find_series
 
 SCRIPT = Workload(task=Task.SCRIPT, examples=640_000)
@@ -387,6 +392,19 @@ def test_saturation_begins_where_no_measured_neighbour_gains(
 ) -> None:
     points = [Point(x=4.0 * index, y=rate) for index, rate in enumerate(rates)]
     assert saturation(points) == begin
+
+
+def test_lines_of_one_sentence_are_named_in_it() -> None:
+    rates = {"max length": (1.0, 2.0), "longest": (3.0, 4.0), "bucket": (5.0, 5.0)}
+    lines = [
+        Line(label=label, curves=((Point(x=4, y=low), Point(x=8, y=high)),))
+        for label, (low, high) in rates.items()
+    ]
+    assert [*saturation_sentences("batch size per device", lines)] == [
+        "More batch size per device still gained at least 2 % at 8, the most measured: max length; "
+        "longest.",
+        "From 4 batch size per device on, more gains less than 2 %: bucket.",
+    ]
 
 
 @pytest.mark.parametrize("seed", range(60))

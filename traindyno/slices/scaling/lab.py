@@ -230,18 +230,20 @@ def _pictures(quantity: str, column: str, across: str, lines: Sequence[Line], no
 def saturation_sentences(across: str, lines: Sequence[Line]) -> Iterator[str]:
     """Sentences on the value from which more of it gains little, between measured neighbours.
 
-    One sentence names all lines of one value.
+    One sentence names all lines of which it is true.
     """
-    begins: dict[float | None, list[str]] = {}
+    least = f"{100 * LEAST_GAIN:g} %"
+    sentences: dict[str, list[str]] = {}
     for line in lines:
-        begins.setdefault(saturation(line.points), []).append(line.label)
-    for begin, labels in begins.items():
-        least = f"{100 * LEAST_GAIN:g} %"
+        begin = saturation(line.points)
         said = (
-            f"Up to the most {across} measured, more gains at least {least}"
+            f"More {across} still gained at least {least} at {line.points[-1].x:g}, "
+            "the most measured"
             if begin is None
             else f"From {begin:g} {across} on, more gains less than {least}"
         )
+        sentences.setdefault(said, []).append(line.label)
+    for said, labels in sentences.items():
         yield f"{said}: {'; '.join(labels)}." if len(lines) > 1 else f"{said}."
 
 
