@@ -25,6 +25,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import SUCCESSES, outcome_text
 from traindyno.core.jobs.run_summary import RunSummary
+from traindyno.core.measurement.run_phases import phase_text
 from traindyno.core.run.tokens import label_of
 from traindyno.store.owners import PreparationSummary
 
@@ -139,7 +140,7 @@ def _activity(job: RunningJob, max_steps: int | None) -> str:
         return (
             f"training, step {job.step}{f' of {max_steps}' if job.step <= (max_steps or 0) else ''}"
         )
-    return f"training, {job.phase.replace('_', ' ')}" if job.phase else "training"
+    return f"training, {phase_text(job.phase)}" if job.phase else "training"
 
 
 def _spent(state: State) -> str:

@@ -18,12 +18,13 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, write_receipt
 from traindyno.core.jobs.outcome import outcome_text
+from traindyno.core.measurement.run_phases import phase_text
 from traindyno.core.run.tokens import LABEL
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.core.verdict.summarise import RunColumns, run_columns
-from traindyno.report.charts.phase_chart import phase_order, phase_text
+from traindyno.report.charts.phase_chart import phase_order
 from traindyno.report.markup import Markup, columns, csv_text, download, draw_table, element
 
 LINE_COLUMNS = columns(

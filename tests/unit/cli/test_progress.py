@@ -37,6 +37,7 @@ from traindyno.api.progress import (
 )
 from traindyno.api.run_position import latest_position
 from traindyno.aws.executions import Execution
+from traindyno.callbacks.process import FORK
 from traindyno.cli.display.progress import display_on, render_state
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.job_end import JobPhaseName
@@ -106,6 +107,19 @@ def test_a_job_that_waits_says_behind_what() -> None:
     assert f"eager: {wait}, 3 min 5 s" in state_line(waiting)
     assert ("running", f"eager: {wait}, 3 min 5 s") in [*state_rows(waiting)]
     assert waiting.position != state(jobs=(replace(job, wait=None),)).position
+
+
+def test_the_phase_of_a_job_is_told_in_words() -> None:
+    job = RunningJob(
+        label="eager",
+        instance="local.cpu",
+        job_phase=JobPhaseName.TRAINING,
+        phase=FORK,
+        step=None,
+        seconds=3.0,
+        wait=None,
+    )
+    assert "eager: training, start of the process, 3.00 s" in state_line(state(jobs=(job,)))
 
 
 def test_an_ended_run_is_named_by_its_cells_label(snapshot: Snapshot) -> None:

@@ -17,6 +17,7 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, exact_phase_usd
 from traindyno.core.jobs.outcome import outcome_text
+from traindyno.core.measurement.run_phases import phase_text
 
 WIDEST = 64
 
@@ -87,7 +88,7 @@ def _cells(line: ReceiptLine, receipt: Receipt) -> tuple[str, ...]:
         for phase in line.phases
     ]
     phases = ", ".join(
-        f"{phase.name.replace('_', ' ')} {seconds_text(phase.seconds)}{usd}"
+        f"{phase_text(phase.name)} {seconds_text(phase.seconds)}{usd}"
         for phase, usd in zip(line.phases, paid, strict=True)
     )
     price = line.usd_per_instance_hour
@@ -112,7 +113,7 @@ def _phases(execution: ExecutionReceipt) -> Table:
     exact = exact_phase_usd(execution.receipt.lines) if execution.receipt.is_small else {}
     for phase in execution.receipt.phases:
         table.add_row(
-            phase.name.replace("_", " "),
+            phase_text(phase.name),
             seconds_text(phase.seconds),
             usd_text(
                 exact.get(phase.name, Decimal(0)) if exact else phase.usd and to_cents(phase.usd)

@@ -26,6 +26,13 @@ INTERRUPTED = JobPhaseName.INTERRUPTED.value
 BEFORE_TRAINING = ("waiting", "starting", "downloading")
 AFTER_TRAINING = ("uploading",)
 SERVICE_PHASES = (*UNBILLED_PHASES, "downloading", TRAINING, "uploading", "stopping")
+# How phases are told to people
+PHASE_TEXTS = {
+    WARMUP: "warm-up",
+    JOB_START: "start of the job",
+    JOB_END: "end of the job",
+    "fork": "start of the process",
+}
 AFTER_STEPS = ("last_checkpoint", "evaluate", "save", PROBE, "teardown")
 
 
@@ -239,3 +246,8 @@ def _step_spans(table: StepTable, warmup_steps: int) -> Mapping[str, tuple[float
 
 def _overlap(phases: Sequence[LoggedPhase], begin: float, end: float) -> float:
     return sum(max(0.0, min(end, phase.end) - max(begin, phase.begin)) for phase in phases)
+
+
+def phase_text(phase: str) -> str:
+    """The phase in words, also one that a user named."""
+    return PHASE_TEXTS.get(phase, phase.replace("_", " "))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from traindyno.core.costs.quantity_text import seconds_text
+from traindyno.core.measurement.run_phases import phase_text
 from traindyno.report.charts.plot import (
     Scale,
     at,
@@ -48,12 +49,6 @@ COLOR_OF_PHASE = {
     "stopping": "phase-wait",
 }
 OTHER_COLOR = "phase-other"
-PHASE_TEXTS = {
-    "first_step": "first step",
-    "warmup": "warm-up",
-    "job_start": "start of the job",
-    "job_end": "end of the job",
-}
 
 
 def draw_phases(rows: Sequence[tuple[str, Mapping[str, float]]], *, title: str) -> Markup:
@@ -94,10 +89,6 @@ def phase_order(phase: str) -> int:
     """
     known = [*COLOR_OF_PHASE]
     return known.index(phase) if phase in known else known.index("uploading") - 1
-
-
-def phase_text(phase: str) -> str:
-    return PHASE_TEXTS.get(phase, phase)
 
 
 def _bar(label: str, phases: Mapping[str, float], scale: Scale, top: float) -> Markup:
