@@ -24,7 +24,7 @@ RELATIONS = {
     Relation.EQUIVALENT: "as good",
     Relation.NOT_BETTER: "not better",
     Relation.OPEN: "open",
-    Relation.UNKNOWN: "one trial",
+    Relation.UNKNOWN: "too few trials",
 }
 AHEAD = "ahead so far"  # the first cell of a finding that is undecided
 UNDECIDED = (TrialsClaim.UNDECIDED, TrialsClaim.TOO_FEW_TRIALS)
