@@ -17,8 +17,10 @@ import pytest
 from tests.unit.core.jobs.written_jobs import written_job
 from tests.unit.lab.shared_job_world import CRASH, LATER, Container, Killed, World
 from tests.unit.lab_in_memory import EXECUTION, UNHURRIED
+from tests.unit.step_log_samples import log_lines
 from traindyno.core.errors import RunsLeft, Throttled
 from traindyno.core.jobs.attempt import Attempt
+from traindyno.core.jobs.job import not_started_text, step_logs_prefix
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.s3_keys import job_document_key, result_key
@@ -344,6 +346,25 @@ def test_what_ended_before_a_stop_is_recorded_although_no_job_runs() -> None:
     outcomes = [each.outcome for _, each in sorted(result_of(world).items())]
     assert outcomes == [Outcome.COMPLETED, Outcome.STOPPED_BY_USER]
     assert world.open_jobs == []
+
+
+def test_a_run_that_was_cut_off_is_not_reported_as_a_job_that_was_refused() -> None:
+    """Of the runs that the job left, the first was measured, and the second not begun."""
+    world = calm_world(run_count=3, max_attempts=5)
+    world.start("t1")
+    name = live(world, 1, "Stopped", secondary="MaxRuntimeExceeded")
+    logged = f"{step_logs_prefix(world.job.runs[1])}{name}/rank-00000.1790000000000.jsonl"
+    world.lab.objects.contents[logged] = "".join(log_lines(step_seconds=[0.5] * 40)).encode()
+    refused = not_started_text(world.job, "9 s are left of limits.max_minutes 4")
+    world.record({"outcome": "cost_stopped", "message": refused})
+    completed, begun, left = (result_of(world)[run.run_id] for run in world.job.runs)
+    assert completed.outcome is Outcome.COMPLETED
+    assert {begun.outcome, left.outcome} == {Outcome.COST_STOPPED}
+    assert begun.samples_per_second
+    assert begun.message == (
+        "cut off, and its job was not started again: 9 s are left of limits.max_minutes 4"
+    )
+    assert left.message == refused
 
 
 def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
