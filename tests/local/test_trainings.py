@@ -168,6 +168,7 @@ def start_chained(lab: LocalLab, name: str, measured: str, is_spot: bool, **limi
             max_usd=None,
             is_spot=is_spot,
             changes={"steps": STEPS, "delay": 0.1},
+            say=print,
         )
         chosen = replace(suite.limits, max_hours=Decimal(10), max_job_seconds=10, **limits)
         start_training(target, replace(suite, limits=chosen), training)

@@ -138,7 +138,14 @@ def train(
     else:
         target.require_execution(source)
         suite, training = plan_from_verdict(
-            target, source, cell=cell, name=name, max_usd=amount, is_spot=spot, changes=changes
+            target,
+            source,
+            cell=cell,
+            name=name,
+            max_usd=amount,
+            is_spot=spot,
+            changes=changes,
+            say=tell,
         )
     if changes and suite.workload.task is not Task.SCRIPT:
         raise typer.BadParameter("only a script has hyperparameters of its own", param_hint="--set")

@@ -39,7 +39,8 @@ from traindyno.core.suite.runs import run_id_of
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import read_stored_suite, suite_document
 from traindyno.core.verdict.found_batch import found_batches
-from traindyno.core.verdict.verdict import parse_verdict
+from traindyno.core.verdict.verdict import Finding, Verdict, parse_verdict
+from traindyno.core.verdict.verdict_text import describe_goal
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.slices.training.forecast import Forecast, forecast, read_pace
 from traindyno.slices.training.plan import (
@@ -58,6 +59,10 @@ from traindyno.store.results import load_record, load_results
 
 COPIES_AT_ONCE = 8
 LOG_TAIL_BYTES = 2**16
+UNDECIDED = (
+    *(Finding.UNDECIDED, Finding.TOO_FEW_TRIALS),
+    *(Finding.ONE_SEED, Finding.UNLIKE_WORK),
+)
 
 
 class TrainingRefused(TraindynoError):
@@ -78,9 +83,21 @@ def plan_from_verdict(
     max_usd: Decimal | None,
     is_spot: bool,
     changes: Mapping[str, JsonValue],
+    say: Callable[[str], None],
 ) -> tuple[Suite, Training]:
-    """Plan a training of the cell that a verdict recommends. Raises TrainingRefused, or
-    NothingRecorded.
+    """Plan a training of the cell that a verdict recommends.
+
+    Raises TrainingRefused, or NothingRecorded.
+
+    Args:
+        target: Lab with the verdict.
+        execution_id: Execution with the verdict.
+        cell: Id or label of another cell.
+        name: Name of the training.
+        max_usd: The most that the training may cost.
+        is_spot: Whether it runs on spot instances.
+        changes: Hyperparameters of a script that differ from those of its trials.
+        say: Gets a line if the verdict is undecided and no cell is named.
     """
     record = load_record(target.results, execution_id)
     verdict = target.results.find_as(verdict_key(execution_id), parse_verdict)
@@ -99,6 +116,8 @@ def plan_from_verdict(
         raise TrainingRefused(
             f"{execution_id} has no cell {wanted}; expected one of its cells: {choices}"
         )
+    if cell is None and verdict.finding in UNDECIDED:
+        say(undecided_text(verdict, execution_id, target.option))
     row = verdict.row(chosen.cell_id)
     searched = chosen.settings.batch_search
     if searched is not None:
@@ -121,6 +140,15 @@ def plan_from_verdict(
         suite, chosen, limits=limits, purchase=purchase, projected=projected, changes=changes
     )
     return suite, _planned(suite, chosen, name, verdict_of=execution_id, projected=projected)
+
+
+def undecided_text(verdict: Verdict, execution_id: str, option: str) -> str:
+    label = verdict.row(str(verdict.recommended)).label
+    return (
+        f"the verdict of {execution_id} is undecided: training {label}, the "
+        f"{describe_goal(verdict.goal)} so far; --cell names another; to see why: traindyno report "
+        f"{execution_id}{option}"
+    )
 
 
 def _planned(

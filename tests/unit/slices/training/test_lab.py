@@ -1,5 +1,5 @@
-"""A training goes on from where it stood, under names of its own, and with no more than is left of
-its amount.
+"""A training says what it begins with, and goes on from where it stood, under names of its own,
+and with no more than is left of its amount.
 """
 
 import json
@@ -15,7 +15,10 @@ from typer.testing import CliRunner
 
 from tests.unit.cli.test_execution_receipt import attempt_of, target_of
 from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
+from tests.unit.planned_lab import empty_lab, take_in
+from tests.unit.slices.training.test_report import finished
 from tests.unit.store.samples import ROW
+from tests.unit.suites import unprepared_document
 from traindyno.api.execution_state import RunningJob
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import ExecutionNameRefused
@@ -29,6 +32,7 @@ from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.slices.training.lab import (
     TrainingRefused,
     find_training,
+    plan_from_verdict,
     plan_to_resume,
     read_forecast,
     start_training,
@@ -107,6 +111,41 @@ def stopped() -> Stopped:
 def client_error(status: int) -> ClientError:
     response: Any = {"Error": {"Code": "x"}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(response, "StartExecution")
+
+
+@pytest.mark.parametrize(
+    ("trials", "cell", "told"),
+    [
+        (
+            1,
+            None,
+            [
+                f"the verdict of {EXECUTION} is undecided: training eager, the cheapest so "
+                f"far; --cell names another; to see why: traindyno report {EXECUTION} --local"
+            ],
+        ),
+        (1, "eager", []),
+        (2, None, []),
+    ],
+)
+def test_who_trains_from_an_undecided_verdict_is_told_which_cell(
+    trials: int, cell: str | None, told: list[str]
+) -> None:
+    lab = empty_lab()
+    take_in(lab, unprepared_document(measurement={"trials": trials}))
+    finished(lab)
+    said: list[str] = []
+    plan_from_verdict(
+        target_of(lab),
+        EXECUTION,
+        cell=cell,
+        name="tuned",
+        max_usd=None,
+        is_spot=False,
+        changes={},
+        say=said.append,
+    )
+    assert said == told
 
 
 def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(
