@@ -18,7 +18,7 @@ from localcloud.run_repeats import DOCUMENT, KeptRepeats
 from tests.sentences import Snapshot
 from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result, known, make_cell
-from tests.unit.suites import small_suite
+from tests.unit.suites import script_document, small_suite
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.reports import FoundReport
 from traindyno.aws.executions import Execution
@@ -29,6 +29,7 @@ from traindyno.cli.output import OutputFormat
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.verdict.report_data import Report, report_document
 from traindyno.features import FEATURES
 from traindyno.store.results_bucket import ResultsBucket
@@ -145,3 +146,5 @@ def test_a_suite_without_models_to_deploy_is_told_so_at_its_start(snapshot: Snap
     snapshot(list(start_lines(small_suite(), "mine", " --local")))
     saved = small_suite(measurement={"save_model": True})
     snapshot(list(start_lines(saved, "mine", "")))
+    script = parse_suite(script_document())
+    snapshot(list(start_lines(script, "mine", "")))

@@ -37,7 +37,7 @@ from traindyno.core.costs.quantity_text import counted, usd_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.serving.servable import why_not_servable
+from traindyno.core.serving.servable import KEEPS_NO_MODEL, why_not_servable
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_runs import is_measured
 from traindyno.core.verdict.report_data import report_document
@@ -129,7 +129,11 @@ def start_lines(suite: Suite, execution_id: str, option: str) -> Iterator[str]:
     yield f"started {execution_id}; stop it with: traindyno stop {execution_id}{option}"
     reason = why_not_servable(suite)
     if reason is not None:
-        yield f"this execution will have no model to deploy: {reason}"
+        trained = f"; or train its winner with: traindyno train {execution_id}{option}"
+        yield (
+            f"this execution will have no model to deploy: {reason}"
+            f"{trained * (reason == KEEPS_NO_MODEL)}"
+        )
 
 
 @with_options_of(LabChoice, refuse("folder", beside="receipt", why="it writes no report"))

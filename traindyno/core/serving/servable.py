@@ -4,6 +4,10 @@ from traindyno.core.serving.deployment import SERVED_TASKS
 from traindyno.core.suite.choices import DatasetFormat
 from traindyno.core.suite.suite import Suite
 
+KEEPS_NO_MODEL = (
+    "the suite keeps no model; add to it measurement: {save_model: true}, then run it again"
+)
+
 
 def why_not_servable(suite: Suite) -> str | None:
     """Why ``traindyno deploy`` can't serve the models of the suite's runs, or None."""
@@ -25,7 +29,5 @@ def why_not_servable(suite: Suite) -> str | None:
             "of text"
         )
     if not suite.measurement.save_model:
-        return (
-            "the suite keeps no model; add to it measurement: {save_model: true}, then run it again"
-        )
+        return KEEPS_NO_MODEL
     return None
