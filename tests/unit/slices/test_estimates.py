@@ -40,6 +40,7 @@ from traindyno.slices.estimates.candidates import (
     find_candidates,
     usual_candidate,
 )
+from traindyno.slices.estimates.first_suite_text import estimate_texts
 from traindyno.slices.estimates.report import measured_bytes, measured_seconds, measured_usd
 from traindyno.slices.estimates.step_time import (
     TERMS,
@@ -92,6 +93,19 @@ def memory(settings: Settings) -> MemoryFinding:
 
 
 WORK = EstimatedWork(shape=SHAPE, examples=10_000, prices=PRICES, memory=memory)
+
+
+@pytest.mark.parametrize(
+    ("instance", "told"),
+    [
+        ("local.cpu", "not estimated: the device's is unknown"),
+        ("ml.p4d.24xlarge", "unknown of 35.8 GiB"),
+    ],
+)
+def test_of_a_device_with_unknown_memory_no_estimate_is_promised(instance: str, told: str) -> None:
+    work = EstimatedWork(examples=1, prices=PRICES)
+    candidate = estimate_candidate(work, replace(SETTINGS, instance=instance))
+    assert estimate_texts(candidate, {})["memory"] == told
 
 
 def test_the_first_strategy_that_fits_ends_the_search() -> None:

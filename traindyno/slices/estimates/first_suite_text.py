@@ -33,6 +33,7 @@ ESTIMATES_NOTE = (
     "without a job's start."
 )
 NOT_ESTIMATED = "not estimated: plan does it"
+UNKNOWN_DEVICE = "not estimated: the device's is unknown"
 
 
 def token_figures(candidate: Candidate, tokens: int) -> dict[str, float | None]:
@@ -56,7 +57,9 @@ def estimate_texts(candidate: Candidate, prices: PriceList) -> dict[str, str]:
     memory = candidate.memory_bytes
     device = candidate.device_bytes
     texts = {"memory": NOT_ESTIMATED, "time": UNKNOWN, "cost": UNKNOWN}
-    if candidate.evidence == NO_BASIS and device is not None:
+    if device is None:
+        texts["memory"] = UNKNOWN_DEVICE
+    elif candidate.evidence == NO_BASIS:
         texts["memory"] = f"{UNKNOWN} of {bytes_text(device)}"
     if price := prices.get(candidate.settings.instance):
         texts["cost"] += f", {usd_text(price.usd_per_hour * candidate.settings.instance_count)}/h"
