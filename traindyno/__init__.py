@@ -35,6 +35,7 @@ _API = {
     "Suite": "api.suite_loading",
     "SuiteExecution": "api.executions",
     "SuiteInvalid": "core.errors",
+    "SuiteRefused": "core.errors",
     "SuiteUnreadable": "api.suite_text",
     "TraindynoError": "core.errors",
     "TrialsInvalid": "api.trial_rows",

@@ -29,6 +29,7 @@ from traindyno.aws.executions import ExecutionNameRefused as ExecutionNameRefuse
 from traindyno.aws.executions import ExecutionUnknown as ExecutionUnknown
 from traindyno.bundle import SourceRefused as SourceRefused
 from traindyno.core.errors import SuiteInvalid as SuiteInvalid
+from traindyno.core.errors import SuiteRefused as SuiteRefused
 from traindyno.core.errors import TraindynoError as TraindynoError
 from traindyno.sagemaker.sdk_jobs import SdkJobRefused as SdkJobRefused
 from traindyno.slices.imported.estimator import from_estimator as from_estimator

@@ -166,7 +166,7 @@ def run(
     """Starts the suite, as ``traindyno run --no-wait`` does; ``name`` is by default the suite's and
     the time.
 
-    Raises SuiteInvalid, LabNotDeployed, StagingRefused or ExecutionNameRefused.
+    Raises SuiteInvalid, SuiteRefused, LabNotDeployed, StagingRefused or ExecutionNameRefused.
     """
     check_startable(suite)
     allowed = allowed_paths(also_send)

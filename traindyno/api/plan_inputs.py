@@ -58,8 +58,9 @@ def read_plan_inputs(
     price_path: Path | None,
     quota_path: Path | None,
     now: float,
+    counts_in_use: bool = True,
 ) -> PlanInputs:
-    """Read prices and quotas.
+    """Read prices and quotas; without ``counts_in_use``, quotas without the instances in use.
 
     An AWS client is created only for values that no file gives. Raises AccountUnreachable.
     """
@@ -71,7 +72,11 @@ def read_plan_inputs(
         if prices is None:
             region = region or account_region()
             prices = PriceSource(region=region, now=now).read(planned_instances(suite))
-        quotas = given.needed(needed) if given else _read_quotas(needed, now)
+        quotas = (
+            given.needed(needed)
+            if given
+            else _read_quotas(needed, now, counts_in_use=counts_in_use)
+        )
     except (BotoCoreError, ClientError) as error:
         problem = settings_problem(error)
         if problem is None:
@@ -127,12 +132,11 @@ def read_price_file(path: Path) -> dict[str, Price]:
     )
 
 
-def _read_quotas(needed: Collection[Quota], now: float) -> QuotaReadings:
+def _read_quotas(needed: Collection[Quota], now: float, *, counts_in_use: bool) -> QuotaReadings:
     if not needed:
         return {}
-    return Quotas(clients.service_quotas(), clients.sagemaker(), sleep=time.sleep).read(
-        needed, now=now
-    )
+    quotas = Quotas(clients.service_quotas(), clients.sagemaker(), sleep=time.sleep)
+    return quotas.read(needed, now=now) if counts_in_use else quotas.read_limits(needed)
 
 
 def account_region() -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from traindyno.api.chat_check import TOKENISED, chat_lines
 from traindyno.api.lab_target import Lab, LabTarget
@@ -22,10 +22,13 @@ from traindyno.aws import clients
 from traindyno.aws.client_errors import error_code, is_access_denied
 from traindyno.aws.deployment import LabNotDeployed
 from traindyno.aws.executions import check_execution_name
+from traindyno.core.costs.quantity_text import counted
 from traindyno.core.documents.stored import to_document
+from traindyno.core.errors import SuiteRefused
 from traindyno.core.planning.history import Histories, learn_from
 from traindyno.core.planning.memory import CellMemory
 from traindyno.core.planning.plan import Plan, plan_suite
+from traindyno.core.planning.preparation_plan import refuse_preparation
 from traindyno.core.run.data_formats import (
     DatasetFilesInvalid,
     is_documentation,
@@ -178,26 +181,57 @@ def plan_in_account(
     elif prices is None or quotas is None:
         histories = find_histories(suite, lab=lab, allowed=allowed, say=say)
     memory_cells, memory_notes = _estimate_memory(suite, say) if memory else ((), ())
+    planned = _plan_by(inputs, suite, histories.by_cell, memory_cells)
+    return PlannedSuite(
+        suite=suite,
+        plan=replace(planned, notes=(*planned.notes, *memory_notes)),
+        inputs=inputs,
+        histories=histories,
+        files=files,
+    )
+
+
+def _plan_by(
+    inputs: PlanInputs, suite: Suite, histories: Histories, memory: Sequence[CellMemory]
+) -> Plan:
     planned = plan_suite(
         suite.staged,
         execution_id=suite.suite.name,
         prices=inputs.prices,
         quotas=inputs.quotas,
-        histories=histories.by_cell,
-        memory=memory_cells,
+        histories=histories,
+        memory=memory,
     )
     unavailable = unavailable_images(suite.suite, inputs.region) if inputs.region else ()
-    return PlannedSuite(
-        suite=suite,
-        plan=replace(
-            planned,
-            refusals=(*planned.refusals, *unavailable),
-            notes=(*planned.notes, *memory_notes),
-        ),
-        inputs=inputs,
-        histories=histories,
-        files=files,
-    )
+    return replace(planned, refusals=(*planned.refusals, *unavailable))
+
+
+def require_accepted(plan: Plan) -> None:
+    """Raises SuiteRefused with all reasons."""
+    if plan.refusals:
+        lines = [line for reason in plan.refusals for line in reason.splitlines()]
+        raise SuiteRefused([f"refused for {counted(len(plan.refusals), 'reason')}:", *lines])
+
+
+def refuse_early(suite: Suite, say: Say) -> None:
+    """Raise SuiteRefused, with all reasons of a plan, for a suite that the lab would refuse.
+
+    Only the lab knows whether the data is prepared already: reasons against the preparation alone
+    are left to it, and so are prices and quotas that the account's user may not read.
+    """
+    try:
+        inputs = read_plan_inputs(
+            suite.staged, price_path=None, quota_path=None, now=time.time(), counts_in_use=False
+        )
+    except (BotoCoreError, ClientError) as error:
+        say(f"prices and quotas can't be read here, the lab checks them: {error}")
+        return
+    if inputs.why_assumed is not None:
+        return
+    planned = _plan_by(inputs, suite, {}, ())
+    of_preparation = refuse_preparation(suite.staged, planned.preparation, inputs.quotas)
+    if not {*planned.refusals} <= {*of_preparation}:
+        require_accepted(planned)
 
 
 def _estimate_memory(suite: Suite, say: Say) -> tuple[tuple[CellMemory, ...], tuple[str, ...]]:
@@ -256,14 +290,16 @@ def start_suite(
 ) -> str:
     """Upload the local files of the suite and start the execution, whose name is returned.
 
-    ``files`` are its ``file_lines``, which are found before the lab is. ``continues`` is the
-    execution that it takes over. Raises ExecutionNameRefused, or StillRunning.
+    Nothing is sent of a suite that the lab would refuse. ``files`` are its ``file_lines``, which
+    are found before the lab is. ``continues`` is the execution that it takes over. Raises
+    ExecutionNameRefused, StillRunning or SuiteRefused.
     """
     made = f"{suite.suite.name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     execution_id = made if name is None else name
     check_execution_name(execution_id)
     if continues is not None:
         target.require_ended(continues)
+    refuse_early(suite, say)
     for line in files:
         say(line)
     staged = stage(suite, target, allowed=allowed, say=say)

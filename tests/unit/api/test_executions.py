@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.cli.test_finish import ENDED, target_with
@@ -22,7 +23,7 @@ from tests.unit.planned_lab import empty_lab
 from tests.unit.report.test_report import report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result
 from tests.unit.suites import unprepared_document
-from traindyno.api import executions
+from traindyno.api import executions, plans
 from traindyno.api.executions import SuiteExecution, find_execution, plan, run
 from traindyno.api.lab_target import Lab, LabChoiceRefused, LabTarget
 from traindyno.api.notebook import (
@@ -33,13 +34,16 @@ from traindyno.api.notebook import (
     display_here,
     results_of,
 )
+from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.progress import NoProgress, PlainDisplay
 from traindyno.api.reports import ExecutionFailed, ReportMissing
 from traindyno.api.suite_loading import Suite
 from traindyno.aws import clients
 from traindyno.aws.account import account_of
 from traindyno.aws.executions import ExecutionUnknown
+from traindyno.core.errors import SuiteRefused
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.suite.suite import Suite as CheckedSuite
 from traindyno.core.verdict.report_data import Report
 from traindyno.features import FEATURES
 from traindyno.report.html import render
@@ -100,6 +104,71 @@ def test_a_run_starts_the_suite_under_its_name(monkeypatch: pytest.MonkeyPatch) 
     assert find_execution("mine").describe().is_running
     with pytest.raises(ExecutionUnknown):
         find_execution("other")
+
+
+PREPARED = {
+    **DOCUMENT["workload"],
+    "dataset": {"path": "s3://bucket/texts/", "text_column": "text"},
+}
+PREPARED_PRICES = PRICES.replace("1.408", "1.408, ml.m5.2xlarge: 0.461")
+DENIED = ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetProducts")
+
+
+@pytest.mark.parametrize(
+    ("max_usd", "quotas", "reasons"),
+    [
+        (0.01, ENOUGH, 2),
+        (0.01, NONE_LEFT, 3),
+        # only the lab knows whether the data is prepared already
+        (1.5, ENOUGH, 0),
+    ],
+)
+def test_a_run_starts_nothing_of_a_suite_that_its_plan_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_usd: float, quotas: str, reasons: int
+) -> None:
+    price_path = tmp_path / "prices.yaml"
+    price_path.write_text(PREPARED_PRICES)
+    quota_path = tmp_path / "quotas.yaml"
+    quota_path.write_text(quotas)
+    limits = {**DOCUMENT["limits"], "max_usd": max_usd}
+    preparation = {"instance": "ml.m5.2xlarge", "max_seconds": 14_000}
+    suite = Suite.of(
+        **{**DOCUMENT, "workload": PREPARED, "limits": limits, "preparation": preparation}
+    )
+    planned = plan(suite, prices=price_path, quotas=quota_path, memory=False)
+    assert planned.is_refused
+
+    def read(staged: CheckedSuite, **_: object) -> PlanInputs:
+        return read_plan_inputs(staged, price_path=price_path, quota_path=quota_path, now=0.0)
+
+    monkeypatch.setattr(plans, "read_plan_inputs", read)
+    monkeypatch.setattr(clients, "s3", lambda: None)
+    target = target_of(empty_lab())
+    use(monkeypatch, target)
+    if not reasons:
+        run(suite, name="mine", say=lambda _: None)
+        assert find_execution("mine").describe().is_running
+        return
+    with pytest.raises(SuiteRefused) as refused:
+        run(suite, name="mine", say=lambda _: None)
+    assert refused.value.reasons == (f"refused for {reasons} reasons:", *planned.refusals)
+    with pytest.raises(ExecutionUnknown):
+        find_execution("mine")
+
+
+def test_who_may_not_read_prices_starts_a_run_that_the_lab_checks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(*_: object, **__: object) -> PlanInputs:
+        raise DENIED
+
+    monkeypatch.setattr(plans, "read_plan_inputs", read)
+    monkeypatch.setattr(clients, "s3", lambda: None)
+    use(monkeypatch, target_of(empty_lab()))
+    said: list[str] = []
+    run(Suite.of(**DOCUMENT), name="mine", say=said.append)
+    assert said[0].startswith("prices and quotas can't be read here, the lab checks them: ")
+    assert find_execution("mine").describe().is_running
 
 
 def test_results_have_a_row_for_each_run(monkeypatch: pytest.MonkeyPatch) -> None:

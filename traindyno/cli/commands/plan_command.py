@@ -4,7 +4,7 @@ is created.
 
 from typing import Any
 
-from traindyno.api.plans import PlannedSuite, plan_in_account
+from traindyno.api.plans import PlannedSuite, plan_in_account, require_accepted
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.cli.display.plan_table import print_plan
 from traindyno.cli.display.plan_totals import jobs_of_plan
@@ -17,9 +17,7 @@ from traindyno.cli.inputs.plan_options import (
 from traindyno.cli.lab_choice import FormatOption, LabChoice, SuiteArgument, with_options_of
 from traindyno.cli.option_rules import refuse
 from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
-from traindyno.core.costs.quantity_text import counted
 from traindyno.core.documents.stored import to_document
-from traindyno.core.errors import SuiteRefused
 from traindyno.travelling_files import allowed_paths
 
 
@@ -69,10 +67,7 @@ def plan(
         )
         for line in lines:
             STANDARD_OUTPUT.print(line)
-    if planned.is_refused:
-        raise SuiteRefused(
-            [f"refused for {counted(len(planned.plan.refusals), 'reason')}:", *planned.refusals]
-        )
+    require_accepted(planned.plan)
 
 
 def plan_document(planned: PlannedSuite) -> dict[str, Any]:
