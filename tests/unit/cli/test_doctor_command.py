@@ -184,6 +184,15 @@ def test_the_page_shows_what_the_doctor_prints_of_an_empty_account() -> None:
         assert any(each.startswith(line.removesuffix("…")) for each in printed), line
 
 
+def test_the_variable_for_the_region_is_one_that_boto_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (variable,) = re.findall(r"set (\w+)", doctor_checks._region(None).advice or "")
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv(variable, "eu-west-1")
+    assert boto3.Session().region_name == "eu-west-1"
+
+
 @pytest.mark.usefixtures("unhurried")
 def test_an_account_that_lacks_nothing_has_no_advice() -> None:
     found = findings()

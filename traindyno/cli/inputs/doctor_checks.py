@@ -180,7 +180,7 @@ def _guarded(subject: str, check: Callable[[], Any]) -> Any:
 def _region(region: str | None) -> Check:
     advice = None
     if region is None:
-        advice = "set AWS_REGION, or give --region"
+        advice = "set AWS_DEFAULT_REGION, or give --region"
     elif region.startswith(OTHER_PARTITIONS):
         advice = f"choose {NO_OTHER_PARTITION}"
     return Check(subject="region", found=region or "none", advice=advice)
