@@ -15,18 +15,19 @@ class Feature(ReportFeature):
     A feature overrides what it has; the rest adds nothing.
     """
 
-    #: Its module below ``slices`` with a ``CLIENT``, which only the command line imports.
+    #: The module below ``slices`` whose ``client()`` gives its part of the command line, which only
+    #: the command line imports.
     client: ClassVar[str | None] = None
 
     def judge(self, record: ExecutionRecord) -> Sequence[Any]:
-        """Its data of the report."""
+        """What it adds to the data of the execution's report."""
         return ()
 
     def read_projected(self, bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
-        """Kept projections of the execution, or of its cells, with what came of them; data of the
-        report too.
+        """The projections that it kept of the execution or of its cells, with what came of them. They
+        are data of the report too.
         """
         yield from ()
 
     def keep(self, bucket: ResultsBucket, execution_id: str) -> None:
-        """What it writes into the bucket beside the report."""
+        """Write what belongs beside the report into the bucket."""

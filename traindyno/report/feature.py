@@ -21,5 +21,5 @@ class ReportFeature(SuiteFeature):
         """Its section of the page; None where it has nothing to show."""
 
     def verdict_lines(self, report: Report) -> Iterator[str]:
-        """Of the verdict in a terminal."""
+        """The lines that it adds to the verdict in a terminal."""
         yield from ()
