@@ -130,7 +130,7 @@ class Layout:
 
     @property
     def residual_share(self) -> float:
-        """Of the degrees of freedom: what the effects of the place leave."""
+        """The share of the degrees of freedom that the effects of places leave."""
         return 1 - len(self.effects.sizes) / self.degrees
 
     @cached_property

@@ -60,7 +60,9 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
 
 
 def _inverse(gram: Sequence[Column], fixed: int, penalty: float) -> list[Column] | None:
-    """Of the normal equations: the first ``fixed`` effects are of places, the others random."""
+    """The inverse of the normal equations, whose first ``fixed`` effects are of places, the others
+    random; None if they are singular.
+    """
     matrix = [list(line) for line in gram]
     for index in range(fixed, len(matrix)):
         matrix[index][index] += penalty

@@ -43,7 +43,7 @@ class Range:
         return Range(low=self.low + other.low, high=self.high + other.high)
 
     def inverse(self) -> "Range":
-        """That of 1 ÷ the figure."""
+        """The range of 1 ÷ the figure."""
         return Range(low=-self.high, high=-self.low)
 
 
@@ -155,7 +155,7 @@ class Comparison:
         return tail if distance > 0 else 1 - tail
 
     def _of(self, difference: float, variance: float, degrees_of_freedom: float) -> "Comparison":
-        """Of the same hosts."""
+        """Another comparison of cells on the same hosts."""
         return replace(
             comparison_of(difference, variance, degrees_of_freedom),
             host_variance=self.host_variance,

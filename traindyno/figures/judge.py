@@ -54,7 +54,7 @@ class TrialsFinding:
     significance: float
     #: With the trial before it in its cell; None where the order is unknown.
     serial_correlation: float | None
-    #: Of the values, where their texts had one.
+    #: The unit of the values, where their texts had one.
     unit: str | None = None
 
     @property

@@ -72,7 +72,7 @@ class TrialModel:
         return self.means[column][cell] + self.figures.extra(cell, column).log_factor
 
     def inflation(self, count: int) -> float:
-        """Of the variance of so many trials, which resemble each other."""
+        """The factor of the variance of so many trials, because they resemble each other."""
         return variance_inflation(self.correlation, count) if self.correlation else 1.0
 
     def doubt(self, count: int) -> float:
@@ -247,8 +247,8 @@ def _log_means(by_cell: Mapping[str, Sequence[Trial]]) -> dict[str, float]:
 def _of_long_runs(
     comparison: Comparison, difference: float, trials: Sequence[Sequence[Trial]]
 ) -> Comparison:
-    """That of the trials, if one long run of each cell agrees with it: several trials know more of
-    the ratio. Otherwise that of the long runs, with the spread of single trials.
+    """The comparison of trials if one long run of each cell agrees with it, since several trials
+    know more of the ratio; otherwise the one of the long runs, with the spread of single trials.
     """
     if comparison.standard_error is None:
         spreads = [variance([log(trial.value) for trial in own]) for own in trials if len(own) > 1]

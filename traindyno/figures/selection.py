@@ -54,7 +54,7 @@ def relate(
 
 
 def count_contenders(comparisons: Sequence[Comparison]) -> int:
-    """Those with an unknown spread among them."""
+    """How many cells may be as good as the best one; an unknown spread is no reason against."""
     return sum(not _is_beaten(comparison, CONTENDER_P) for comparison in comparisons)
 
 

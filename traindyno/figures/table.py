@@ -21,13 +21,13 @@ class FigureColumn(StrEnum):
     STEPS_PER_SECOND = "steps_per_second"
     #: Wall clock, with waiting and starting.
     SECONDS = "seconds"
-    #: Of each instance.
+    #: Billed seconds of each instance.
     BILLABLE_SECONDS = "billable_seconds"
     USD = "usd"
     INSTANCE_HOURS = "instance_hours"
     SECONDS_TO_TARGET = "seconds_to_target"
     USD_TO_TARGET = "usd_to_target"
-    #: Of trials that ran anywhere.
+    #: What was measured of trials that ran anywhere.
     VALUE = "value"
 
 
@@ -80,7 +80,7 @@ class CellFacts:
 
     #: The spread between hosts that is assumed.
     hosts: HostSpread = STATED_PRIOR
-    #: Of its single runs, and of their times until a quality.
+    #: How far its single runs scatter, and their times until a quality.
     scatter: RunScatter = NO_SCATTER
     scatter_to_target: RunScatter = NO_SCATTER
     #: What its trials can't decide about its rate.
@@ -109,7 +109,7 @@ class Figures:
     columns: Mapping[FigureColumn, Mapping[str, tuple[Trial, ...]]]
 
     def trials(self, cell: str, column: FigureColumn) -> tuple[Trial, ...]:
-        """Those with a value."""
+        """The trials of the cell that have a value in the column."""
         return self.columns[column].get(cell, ())
 
     def extra(self, cell: str, column: FigureColumn) -> ExtraTime:

@@ -24,8 +24,9 @@ class Feature(ReportFeature):
         return ()
 
     def read_projected(self, bucket: ResultsBucket, execution_id: str) -> Iterator[ProjectedActual]:
-        """The projections that it kept of the execution or of its cells, with what came of them. They
-        are data of the report too.
+        """The projections that it kept of the execution or of its cells, with what came of them.
+
+        They are data of the report too.
         """
         yield from ()
 

@@ -36,7 +36,7 @@ def judge_suite(
 
 
 def judgement_of(report: Report) -> Judgement:
-    """Of the execution's own runs; one that continues another has that one's results too."""
+    """What is told of an execution. One that continues another has that one's results too."""
     verdict = report.verdict
     execution_id = report.execution_id
     return Judgement(

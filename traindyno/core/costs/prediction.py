@@ -98,7 +98,7 @@ def _intervals(
     scatter: _Scatter,
     incidents: tuple[_Incidents, _Incidents],
 ) -> tuple[Interval | None, Interval | None]:
-    """Of the time and of the cost, which is None if that of a run is unknown."""
+    """The intervals of the time and of the cost; None for a cost if one of a run is unknown."""
     seconds = [projection.seconds for projection in projections]
     costs = [float(projection.usd) for projection in projections if projection.usd]
     of_seconds = scatter.interval(seconds, means[0], incidents[0])

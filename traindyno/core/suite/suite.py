@@ -246,7 +246,7 @@ class Run:
     execution_id: str
     trial: int
     cell: Cell
-    #: Those that it reads.
+    #: The tokens that it reads.
     tokens: Tokens | None = None
     #: Its place in the random order of its round, from 1.
     place: int | None = None
@@ -254,13 +254,13 @@ class Run:
     block: str | None = None
     #: The lab's copy of the workload's model; None for a model that is not on the Hub.
     model_s3_uri: str | None = None
-    #: That of this trial (``with_seeds``).
+    #: The seed of this trial (``with_seeds``).
     seed: int | None = None
     #: The job that carries it with other runs; None if it has a job of its own.
     job_id: str | None = None
-    #: Of a cell that searches its batch: what an earlier trial found; None before.
+    #: The batch that an earlier trial found, in a cell that searches it; None before.
     found_batch: int | None = None
-    #: Of a long run that confirms a leading cell: how many it trains, in place of the suite's.
+    #: How many steps a long run trains that confirms a leading cell, in place of the suite's.
     confirming_steps: int | None = None
 
     @property

@@ -77,7 +77,7 @@ class CellRuns:
 
     @property
     def measured_scatter(self) -> float | None:
-        """Of single runs on their machine, if it was measured before."""
+        """How far single runs scatter on their machine, if that was measured before."""
         environment = self.measured[0].environment if self.measured else None
         return measured_scatter(environment.facts.get(SCATTER)) if environment else None
 

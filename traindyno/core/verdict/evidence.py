@@ -227,7 +227,7 @@ class Evidence:
     #: Those that a race runs again, by their first runs and by the scatter of later ones; empty in
     #: a grid.
     contenders: frozenset[str] = frozenset()
-    #: Of single runs; in a grid as it is assumed.
+    #: How far single runs scatter; in a grid as it is assumed.
     scatter: RunScatter = NO_SCATTER
     #: Why cells do unlike work, so that none is compared; None where all do the same.
     unlike: str | None = None

@@ -65,7 +65,7 @@ def values_of(result: RunResult, target: QualityTarget | None = None) -> dict[Fi
 
 
 def last_value(result: RunResult, quality: Quality) -> float | None:
-    """That of the last evaluation; None if it did not measure the quality."""
+    """The quality at the last evaluation; None if it was not measured."""
     evaluations = result.measured.evaluations if result.measured else ()
     return evaluations[-1].metrics.get(quality.value) if evaluations else None
 
@@ -109,7 +109,7 @@ def _facts(runs: CellRuns, target: QualityTarget | None, priors: HostPriors) -> 
 
 
 def _least_variances(runs: CellRuns, target: QualityTarget) -> Mapping[FigureColumn, float]:
-    """Of the mean of the trials. Evaluations q apart can hide a spread of q / 2."""
+    """The least variances of the mean of trials: evaluations q apart can hide a spread of q / 2."""
     reached = [reach_target(result, target) for result in runs.measured]
     steps = [
         reach.since_seconds / reach.seconds for reach in reached if reach and reach.seconds > 0

@@ -30,7 +30,7 @@ class Metric(StrEnum):
 
     @property
     def column(self) -> FigureColumn:
-        """Of the table of figures."""
+        """The column of the table of figures with its values."""
         return FigureColumn(self.value)
 
     @property

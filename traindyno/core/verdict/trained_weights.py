@@ -13,12 +13,12 @@ from traindyno.core.run.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellWeights(StoredPart):
-    """Of a built-in task."""
+    """The weights that a built-in task trains in a cell."""
 
     kind: ClassVar[str] = "weights"
-    #: Of the model, its adapter included; None if no measured trial has logged it.
+    #: All parameters, an adapter's included; None if no measured trial has logged them.
     parameters: int | None = None
-    #: Those that train beside an adapter's frozen base; None if all do.
+    #: The parameters that train beside an adapter's frozen base; None if all do.
     trained: int | None = None
     learning_rate: float | None = None
 

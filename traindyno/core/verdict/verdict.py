@@ -117,7 +117,7 @@ class Verdict:
     against_baseline: AgainstBaseline | None
     #: Cell id → why a cell that was measured can't be recommended.
     refused: Mapping[str, str]
-    #: Of all cells; the figures of the recommended one are corrected for its selection.
+    #: All cells; the figures of the recommended one are corrected for its selection.
     rows: tuple[CellRow, ...]
     sensitivity: Sensitivity
     likeness: Likeness

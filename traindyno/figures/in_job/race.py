@@ -14,11 +14,12 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence
 from traindyno.figures.in_job.outpaced import Pace
 from traindyno.figures.in_job.run_scatter import RunScatter
 
-#: Of one job, the best ones.
+#: A job runs so many contenders again, the best ones.
 MOST_CONTENDERS = 6
 #: Hosts of two jobs may differ by so many standard deviations.
 HOST_DEVIATIONS = 2.0
-#: Of means of as many runs of two cells: from here on the tests tell them apart.
+#: Standard errors between the means of as many runs of two cells, from which on the tests tell them
+#: apart.
 TOLD_APART = 4.0
 
 

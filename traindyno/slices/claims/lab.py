@@ -199,7 +199,7 @@ def _measure(claim: Claim, cells: Sequence[CellRuns]) -> Estimate | None:
 
 
 def _values(cells: Sequence[CellRuns], quantity: ClaimedQuantity) -> list[float]:
-    """Of the measured trials, those that are known and above 0."""
+    """The quantity's values in measured trials, where they are known and above 0."""
     values = (_value(result, quantity) for runs in cells for result in runs.measured)
     return [value for value in values if value is not None and value > 0]
 
