@@ -12,15 +12,40 @@ from traindyno.figures.judge import TrialsFinding, judge_trials
 MONEY = frozenset(["usd", "dollar", "dollars", "cost", "costs", "price"])
 #: Words before any "per" that make a column a cost, of which less is better: seconds per step.
 COSTS = MONEY | {
-    *("ms", "s", "sec", "secs", "second", "seconds", "minute", "minutes", "hour", "hours"),
-    *("time", "latency", "duration", "energy", "joule", "joules", "memory"),
-    *("loss", "perplexity", "error"),
+    "ms",
+    "s",
+    "sec",
+    "secs",
+    "second",
+    "seconds",
+    "minute",
+    "minutes",
+    "hour",
+    "hours",
+    "time",
+    "latency",
+    "duration",
+    "energy",
+    "joule",
+    "joules",
+    "memory",
+    "loss",
+    "perplexity",
+    "error",
 }
 #: Names of which more is better, as of anything else per something: tokens per second.
 RATES = frozenset(
     [
-        *("throughput", "rate", "speed", "mfu", "hfu", "flops", "tflops"),
-        *("accuracy", "utilization", "utilisation"),
+        "throughput",
+        "rate",
+        "speed",
+        "mfu",
+        "hfu",
+        "flops",
+        "tflops",
+        "accuracy",
+        "utilization",
+        "utilisation",
     ]
 )
 PER = "per"

@@ -38,20 +38,16 @@ SETTINGS_ERRORS = (
 )
 # What AWS answers to credentials that have expired or are none.
 REFUSED_CREDENTIALS = {
-    *(
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "RequestExpired",
-        "InvalidClientTokenId",
-        "UnrecognizedClientException",
-    ),
-    *(
-        "AuthFailure",
-        "InvalidAccessKeyId",
-        "InvalidToken",
-        "SignatureDoesNotMatch",
-        "InvalidSignatureException",
-    ),
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "RequestExpired",
+    "InvalidClientTokenId",
+    "UnrecognizedClientException",
+    "AuthFailure",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "SignatureDoesNotMatch",
+    "InvalidSignatureException",
 }
 
 

@@ -13,14 +13,14 @@ LEAST_FREE_BYTES = 2**20  # with less, the next write fails
 # The folders of a job that a script writes to; one of them may be on a disk of its own, as /dev/shm
 # is.
 FOLDER_VARIABLES = (
-    *(
-        "SM_MODEL_DIR",
-        "SM_OUTPUT_DATA_DIR",
-        "SM_OUTPUT_DIR",
-        CHECKPOINTS_VARIABLE,
-        DIRECTORY_VARIABLE,
-    ),
-    *("HF_HOME", "TMPDIR", "HOME"),
+    "SM_MODEL_DIR",
+    "SM_OUTPUT_DATA_DIR",
+    "SM_OUTPUT_DIR",
+    CHECKPOINTS_VARIABLE,
+    DIRECTORY_VARIABLE,
+    "HF_HOME",
+    "TMPDIR",
+    "HOME",
 )
 OTHER_FOLDERS = (".", "/tmp", "/dev/shm")  # noqa: S108
 # SageMaker mounts the volume of a job here.

@@ -77,7 +77,9 @@ ProfileOption = Annotated[
     ),
 ]
 ONE_LOCAL_LAB = refuse(
-    *("lab", "region", "profile"),
+    "lab",
+    "region",
+    "profile",
     beside="local",
     why="the local cloud has one lab, which is in no AWS account",
 )

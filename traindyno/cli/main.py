@@ -35,15 +35,13 @@ from traindyno.features import FEATURES
 
 CLIENTS = clients_of(FEATURES)
 REFUSED_INPUT: tuple[type[Exception], ...] = (
-    *(
-        SuiteUnreadable,
-        InputFileInvalid,
-        TrialsInvalid,
-        SuiteRefused,
-        DocumentInvalid,
-        DatasetFilesInvalid,
-        StillRunning,
-    ),
+    SuiteUnreadable,
+    InputFileInvalid,
+    TrialsInvalid,
+    SuiteRefused,
+    DocumentInvalid,
+    DatasetFilesInvalid,
+    StillRunning,
     ModelNotServable,
     ConfigurationUnreachable,
     *(error for client in CLIENTS for error in client.refusals),

@@ -23,8 +23,13 @@ from traindyno.parent.host import Host
 
 RUN_ID_VARIABLE = "TRAINDYNO_RUN_ID"
 OF_PARENT = (
-    *(DOCUMENT_VARIABLE, FOLDER_VARIABLE, OPT_ML_VARIABLE),
-    *(MASTER_ADDRESS_VARIABLE, MASTER_PORT_VARIABLE, TORCHRUN_VARIABLE, SHARED_MEMORY_VARIABLE),
+    DOCUMENT_VARIABLE,
+    FOLDER_VARIABLE,
+    OPT_ML_VARIABLE,
+    MASTER_ADDRESS_VARIABLE,
+    MASTER_PORT_VARIABLE,
+    TORCHRUN_VARIABLE,
+    SHARED_MEMORY_VARIABLE,
 )
 CODE_CHANNEL = "code"
 OF_RUN = ("SM_HP_", "SM_CHANNEL_")
@@ -34,15 +39,16 @@ OF_PLAIN_SCRIPTS = ("MASTER_ADDR", "MASTER_PORT", "NCCL_IB_DISABLE", "NCCL_DEBUG
 EFA_TYPES = frozenset(
     "ml." + name
     for name in (
-        *(
-            "g4dn.8xlarge",
-            "g4dn.12xlarge",
-            "g5.48xlarge",
-            "p3dn.24xlarge",
-            "p4d.24xlarge",
-            "p4de.24xlarge",
-        ),
-        *("p5.48xlarge", "p5e.48xlarge", "trn1.32xlarge", "p6e-gb200.36xlarge"),
+        "g4dn.8xlarge",
+        "g4dn.12xlarge",
+        "g5.48xlarge",
+        "p3dn.24xlarge",
+        "p4d.24xlarge",
+        "p4de.24xlarge",
+        "p5.48xlarge",
+        "p5e.48xlarge",
+        "trn1.32xlarge",
+        "p6e-gb200.36xlarge",
     )
 )
 RDMA_TYPES = EFA_TYPES - {

@@ -24,7 +24,10 @@ from traindyno.travelling_files import allowed_paths
 @with_options_of(
     LabChoice,
     refuse(
-        *("local", "lab", "region", "profile"),
+        "local",
+        "lab",
+        "region",
+        "profile",
         beside=("prices", "quotas"),
         why="with both files the plan reads no lab and no account",
     ),

@@ -39,7 +39,10 @@ TELLS_TIME = {Outcome.COMPLETED} | OWN_FAILURES - {Outcome.USER_CODE_ERROR}
 HAD_BATCH = frozenset({Outcome.COMPLETED, Outcome.OUTPACED})
 # Only SageMaker's description of the job, or the lab, can know these.
 NOT_OF_CONTAINER = SUCCESSES | {
-    *(Outcome.TIMED_OUT, Outcome.OUTPACED, Outcome.CAPACITY_UNAVAILABLE, Outcome.QUOTA_EXCEEDED)
+    Outcome.TIMED_OUT,
+    Outcome.OUTPACED,
+    Outcome.CAPACITY_UNAVAILABLE,
+    Outcome.QUOTA_EXCEEDED,
 }
 
 

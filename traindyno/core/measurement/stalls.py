@@ -16,8 +16,17 @@ _NEIGHBOURS = 7  # steps on each side
 _STALL_DEVIATIONS = 6.0
 _LEAST_STALL = log(1.25)
 ONE_TIME_PHASES = (
-    *("launch", "import", "fork", "load", "restore", "setup", "compile", PAUSE, BATCH_SEARCH),
-    *("last_checkpoint", "teardown"),
+    "launch",
+    "import",
+    "fork",
+    "load",
+    "restore",
+    "setup",
+    "compile",
+    PAUSE,
+    BATCH_SEARCH,
+    "last_checkpoint",
+    "teardown",
 )
 _ALIKE_FACTOR = 3.0  # stalls of one cause differ less than this from the next longer one
 

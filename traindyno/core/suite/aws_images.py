@@ -8,9 +8,12 @@ IMAGE = re.compile(
 SMP_V2_REPOSITORY = "smdistributed-modelparallel"
 # The SageMaker SDK selects images of these by a framework version.
 VERSIONED_REPOSITORIES = (
-    *("pytorch-training", "huggingface-pytorch-training"),
-    *("pytorch-training-neuron", "pytorch-trcomp-training"),
-    *("huggingface-pytorch-training-neuronx", "huggingface-pytorch-trcomp-training"),
+    "pytorch-training",
+    "huggingface-pytorch-training",
+    "pytorch-training-neuron",
+    "pytorch-trcomp-training",
+    "huggingface-pytorch-training-neuronx",
+    "huggingface-pytorch-trcomp-training",
     SMP_V2_REPOSITORY,
 )
 # SageMaker starts several processes of earlier versions with mpirun.

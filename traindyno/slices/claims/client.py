@@ -39,7 +39,10 @@ class NothingMeasured(TraindynoError):
 @with_options_of(
     LabChoice,
     need(
-        *("local", "lab", "region", "profile"),
+        "local",
+        "lab",
+        "region",
+        "profile",
         option="execution",
         why="without an execution no measurement is compared, and no lab is read",
     ),

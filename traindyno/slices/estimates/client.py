@@ -90,7 +90,12 @@ def _task(given: str) -> Task:
     refuse("lab", beside=("prices", "quotas"), why="with both files no lab is read"),
     refuse("model", "task", "adapter", beside="script", why="a script brings its own"),
     refuse(
-        *("prices", "quotas", "instance", "max_instances", "max_usd", "max_hours"),
+        "prices",
+        "quotas",
+        "instance",
+        "max_instances",
+        "max_usd",
+        "max_hours",
         beside="local",
         why="--local measures this machine, where nothing is paid",
     ),

@@ -60,8 +60,10 @@ from traindyno.store.results import load_record, load_results
 COPIES_AT_ONCE = 8
 LOG_TAIL_BYTES = 2**16
 UNDECIDED = (
-    *(Finding.UNDECIDED, Finding.TOO_FEW_TRIALS),
-    *(Finding.ONE_SEED, Finding.UNLIKE_WORK),
+    Finding.UNDECIDED,
+    Finding.TOO_FEW_TRIALS,
+    Finding.ONE_SEED,
+    Finding.UNLIKE_WORK,
 )
 
 
