@@ -38,10 +38,8 @@ def write_sample(path: str, folder: Path) -> Path:
     the same bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if path == TEXT_SAMPLE:
-        _write_text(folder)
-    else:
-        _write_labelled_lines(folder)
+    writers = {TEXT_SAMPLE: _write_text, LABELLED_SAMPLE: _write_labelled_lines}
+    writers[path](folder)
     return folder
 
 

@@ -2,7 +2,7 @@
 escaped.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
@@ -33,7 +33,7 @@ SECTIONS: Mapping[str, Section] = {
 }
 
 
-def render(report: Report, features: Iterable[ReportFeature]) -> str:
+def render(report: Report, features: Sequence[ReportFeature]) -> str:
     sections = _sections(features)
     present = _draw(report, sections)
     body = element(
@@ -52,12 +52,12 @@ def render_section(report: Report, section: Markup) -> str:
     return _page(report, element("body", _badge(report), element("main", section), class_=class_))
 
 
-def draw_sections(report: Report, features: Iterable[ReportFeature]) -> dict[str, Markup]:
+def draw_sections(report: Report, features: Sequence[ReportFeature]) -> dict[str, Markup]:
     """The sections below the verdict that have something to show."""
     return _draw(report, _sections(features))
 
 
-def _sections(features: Iterable[ReportFeature]) -> Mapping[str, Section]:
+def _sections(features: Sequence[ReportFeature]) -> Mapping[str, Section]:
     """In order: those of features before the report's own that they name."""
     sections: dict[str, Section] = {}
     for name, section in SECTIONS.items():

@@ -340,16 +340,17 @@ def structure_suite(document: Mapping[str, Any], features: Iterable[SuiteFeature
         error = Unexpected(f"a mapping with {', '.join(accepted)}", document)
         raise SuiteInvalid([Problem(path="", message=str(error))])
     problems: list[Problem] = []
+    parsed: dict[type, Any] = {}
     for section in (Suite, *sections):
         try:
-            parse_section(document, section)
+            parsed[section] = parse_section(document, section)
         except SuiteInvalid as error:
             problems += error.problems
     unknown = sorted(name for name in map(str, document) if name not in accepted)
     problems += [unknown_field("", name, accepted) for name in unknown]
     if problems:
         raise SuiteInvalid(problems)
-    return _with_features(parse_section(document, Suite), document)
+    return _with_features(parsed[Suite], document)
 
 
 def accepted_fields(sections: Iterable[type]) -> list[str]:
