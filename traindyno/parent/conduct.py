@@ -51,7 +51,7 @@ from traindyno.parent.throw_away import warm_up
 
 LOOK_AGAIN_SECONDS = 0.5
 # What a built-in task is asked to do between two steps, or after the last one
-PAUSES = ("evaluate", "evaluate_every_steps", "checkpoint_every_steps", "save_model", "probes")
+PAUSES = ("evaluate", "evaluate_every_steps", "checkpoint_every_steps", "save_model")
 Judge = Callable[[], Optional[EndVerdict]]
 BEGIN = "begin"
 SKIP = "skip"
