@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from localcloud.home import REPO_ROOT
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
 from localcloud.sagemaker_service.host.host_training import host_memory_bytes, machine_memory_bytes
 from localcloud.sagemaker_service.instance_table import usable_cores
@@ -54,7 +55,7 @@ def order_of(folder: Path, command: list[str], **changes: Any) -> HostOrder:
         host="algo-1",
         root=folder,
         command=command,
-        environment=dict(os.environ),
+        environment={**os.environ, "PYTHONPATH": str(REPO_ROOT)},
         folder=folder,
         log=folder / "log.txt",
         cores=usable_cores(),

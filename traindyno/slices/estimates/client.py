@@ -139,6 +139,7 @@ def init(
     goal = choose_goal(goal, is_local=choice.local)
     for name in instance or ():
         _check_type(name)
+    _check_template(chat_template)
     given: dict[str, Any] = {"task": task, "model": model, "data": data, "script": script}
     given |= {"examples": examples, "sequence_length": sequence_length, "max_usd": max_usd}
     given |= {"text_column": text_column, "label_column": label_column}
@@ -163,6 +164,12 @@ def init(
     _show(proposal, file, output)
     cells = counted(len(proposal.cells), "cell")
     tell(f"wrote {file}: {cells}; next: traindyno plan {file}{' --local' * choice.local}")
+
+
+def _check_template(file: str | None) -> None:
+    problem = None if file is None else path_problem(file, Path(), may_be_hub_id=False)
+    if problem is not None:
+        raise typer.BadParameter(problem, param_hint="--chat-template")
 
 
 def choose_goal(given: GoalKind | None, *, is_local: bool) -> GoalKind:
