@@ -209,7 +209,7 @@ def _is_local(result: RunResult) -> bool:
 
 
 def _on_this_machine(figures: Figures, cells: Sequence[CellRuns]) -> Figures:
-    """With how far the level of this machine differs from one execution to the next."""
+    """The figures with how far this machine's level differs from one execution to the next."""
     of_runs = max(
         (figures.cells[runs.key].scatter.share for runs in cells if runs.measured), default=0.0
     )
