@@ -14,8 +14,8 @@ TEMPLATES := $(TEMPLATE) build/cdk.out/LabImages.template.json
 # More than the cores, because tests of the local cloud wait part of their time, and as many as memory allows: 2.5 GiB each.
 TEST_WORKERS = $(shell $(PYTHON) -c 'import os; cores = os.cpu_count() or 1; print(max(1, min(2 * cores + 1, 8, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 2 // (5 << 30))))')
 # requirements/lock.txt has requirements.txt's versions with the hashes of all files of each: pip resolves nothing. PyTorch,
-# whose wheels differ by index, is installed by its version.
-INSTALL := -m pip install --quiet --disable-pip-version-check
+# whose wheels differ by index, is installed by its version. Twice quiet, it prints errors, and no warning of a person's settings.
+INSTALL := -m pip install --quiet --quiet --disable-pip-version-check
 LOCKED := $(INSTALL) --no-deps --require-hashes
 COMPILE := .envs/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --no-annotate --no-header $(LOCK)
 HASHED := $(COMPILE) --generate-hashes

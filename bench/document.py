@@ -56,7 +56,7 @@ def summary(results: Mapping[str, Any]) -> str:
         over = [figure for figure in bounded if figure["met"] == MISSED]
         date = section["origin"].partition(" · ")[0]
         budgets = f"{len(bounded) - len(over)} of {len(bounded)}" if bounded else "none"
-        rows.append(f"| {title} | `{section['command']}` | {date} | {len(figures)} | {budgets} |")
+        rows.append(f"| {title} | `{section['command']}` | {date} | {budgets} |")
         texts = [
             f"- {figure['figure']}: {figure['measured']}, budget {figure['budget']}."
             for figure in over
@@ -66,8 +66,8 @@ def summary(results: Mapping[str, Any]) -> str:
         [
             BEGIN,
             "",
-            "| what | command | measured | figures | budgets met |",
-            "|---|---|---|---|---|",
+            "| what | command | measured | budgets met |",
+            "|---|---|---|---|",
             *rows,
             "",
             "Budgets that were missed:" if missed else "No budget was missed.",

@@ -96,8 +96,6 @@ def dense(
         flops_per_token=6 * count + 12 * layers * hidden * sequence,
         layers=layers,
         hidden_size=hidden,
-        intermediate_size=4 * hidden,
-        vocabulary_size=vocabulary,
         sequence_length=sequence,
     )
 

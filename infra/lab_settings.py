@@ -11,13 +11,20 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 from cattrs.errors import BaseValidationError
 
 from infra.images import Image
 from traindyno.core.documents.converter import strict_converter
 from traindyno.core.documents.problems import one_of, problems_of, unknown_field
-from traindyno.core.lab_names import LAB_NAME, LAB_NAME_RULE, NO_OTHER_PARTITION, OTHER_PARTITIONS
+from traindyno.core.lab_names import (
+    LAB_NAME,
+    LAB_NAME_RULE,
+    LAB_TAG,
+    NO_OTHER_PARTITION,
+    OTHER_PARTITIONS,
+)
 from traindyno.sagemaker.job_settings import LabJobs, write_lab_jobs
 
 KEY_ARN = (
@@ -42,7 +49,9 @@ PATTERNS = {
         "arn:aws:iam::<account>:policy/<name>",
     ),
 }
-TAG = re.compile(r"(?!aws:)[^=\s]{1,128}=[^=\s]{0,256}")
+# Of a tag in SageMaker's API, beside letters, numbers and separators of any script
+TAG_MARKS = "_.:/=+-@"
+RESERVED_TAGS = ("aws:", "traindyno:")
 LARGEST_VOLUME_GB = 16_384
 # SageMaker takes 50; a job has four of the lab's own, an endpoint five.
 MOST_TAGS = 45
@@ -127,6 +136,11 @@ class LabSettings:
     #: The settings that the file names, as JSON, or "" for a default. GuardLab compares them with
     #: the settings of the deployed lab.
     named: Mapping[str, str]
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """The tags of the lab's own resources; jobs and endpoints have theirs by request."""
+        return {LAB_TAG: self.lab}
 
 
 def read_lab_settings(
@@ -215,9 +229,11 @@ def _problems(file: LabFile) -> Iterator[str]:
                     f"{command}"
                 )
     for name, value in file.job_tags.items():
-        if not TAG.fullmatch(f"{name}={value}"):
-            accepted = "expected up to 128 and 256 characters other than spaces and =, not aws:…"
-            yield f"job_tags.{name}: got {value!r}, {accepted}"
+        if not _is_tag(name, value):
+            yield (
+                f"job_tags.{name}: got {value!r}, expected up to 128 and 256 characters, each a "
+                f"letter, a digit, a space or one of {TAG_MARKS}, not aws:… or traindyno:…"
+            )
     if len(file.job_tags) > MOST_TAGS:
         yield (
             f"job_tags: got {len(file.job_tags)} tags, expected at most {MOST_TAGS} beside the "
@@ -235,6 +251,15 @@ def _problems(file: LabFile) -> Iterator[str]:
             "because all variables of a function have 4 KB: give fewer or shorter job_tags, "
             "hub_token_secrets, subnets"
         )
+
+
+def _is_tag(key: str, value: str) -> bool:
+    return (
+        1 <= len(key) <= 128
+        and len(value) <= 256
+        and not key.lower().startswith(RESERVED_TAGS)
+        and all(mark in TAG_MARKS or category(mark)[0] in "LNZ" for mark in f"{key}{value}")
+    )
 
 
 def _chosen(context: Mapping[str, Any], name: str, accepted: Iterable[str]) -> str:

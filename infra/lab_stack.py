@@ -27,7 +27,7 @@ from infra.sagemaker_role import training_grants
 from infra.serving import ServedModelRole
 from infra.storage import Storage
 from traindyno.bundle import pack, training_files
-from traindyno.core.lab_names import LAB_TAG, LabOutput, lab_stack_name
+from traindyno.core.lab_names import LabOutput, lab_stack_name
 
 # CreateTrainingJob is limited to one request per second for the account and region, which can't be
 # raised.
@@ -98,7 +98,7 @@ class LabStack(cdk.Stack):
         return Storage(
             self,
             "Storage",
-            lab=self._settings.lab,
+            tags=self._settings.tags,
             empties_bucket=not self._is_local,
             key_arn=self._jobs.output_key_arn,
             keeps_results=self._settings.file.keep_results,
@@ -225,7 +225,8 @@ def add_lab(
             stack, "Boundary", settings.file.permissions_boundary
         )
         iam.PermissionsBoundary.of(app).apply(boundary)
-    cdk.Tags.of(app).add(LAB_TAG, settings.lab)
+    for name, value in settings.tags.items():
+        cdk.Tags.of(app).add(name, value)
     if settings.checks_rules:
         check_rules(app)
 

@@ -1,4 +1,4 @@
-"""The lab's SNS topic, to which its alarms are sent."""
+"""The lab's SNS topic, to which its alarms and verdicts are sent."""
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam

@@ -33,7 +33,11 @@ CAPACITY_TRIES = 100
 FAULT_TRIES = 20
 # SubmitRun starts no more attempts of a job, even if runs end in each.
 RUNS_LEFT_TRIES = 100
-SLOT_TRIES = 1000
+# Of a chain, which is as long as the cap allows, and of throttling
+PATIENT_TRIES = 1000
+# With full jitter, waits of up to a quarter of an hour outlast the longest max_hours (27 days);
+# SubmitRun answers then. A try is four of the 25,000 events that an execution may have.
+SLOT_TRIES = 5450
 
 
 def retry_next_attempts(state: sfn.TaskStateBase) -> None:
@@ -55,16 +59,23 @@ def retry_next_attempts(state: sfn.TaskStateBase) -> None:
     _retry(
         state, [RunsLeft.__name__], interval_seconds=1, max_delay_seconds=2, tries=RUNS_LEFT_TRIES
     )
-    # A chain is as long as the cap allows
-    _retry(state, [JobTimeUsed.__name__], interval_seconds=1, max_delay_seconds=2, tries=SLOT_TRIES)
+    _retry(
+        state,
+        [JobTimeUsed.__name__],
+        interval_seconds=1,
+        max_delay_seconds=2,
+        tries=PATIENT_TRIES,
+    )
+    # A slow backoff: a slot that is free within the first hour is found within minutes.
     _retry(
         state,
         [SlotUnavailable.__name__],
         interval_seconds=20,
-        max_delay_seconds=300,
+        max_delay_seconds=900,
         tries=SLOT_TRIES,
+        backoff_rate=1.1,
     )
-    _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=120, tries=SLOT_TRIES)
+    _retry(state, THROTTLING, interval_seconds=2, max_delay_seconds=120, tries=PATIENT_TRIES)
     _retry(state, LAMBDA_FAULTS, interval_seconds=2, max_delay_seconds=60, tries=8)
 
 
@@ -97,11 +108,12 @@ def _retry(
     interval_seconds: int,
     max_delay_seconds: int,
     tries: int,
+    backoff_rate: float = 2,
 ) -> None:
     state.add_retry(
         errors=[*errors],
         interval=cdk.Duration.seconds(interval_seconds),
-        backoff_rate=2,
+        backoff_rate=backoff_rate,
         max_attempts=tries,
         max_delay=cdk.Duration.seconds(max_delay_seconds),
         jitter_strategy=sfn.JitterType.FULL,

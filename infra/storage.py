@@ -1,5 +1,7 @@
 """A lab's storage in S3 and DynamoDB."""
 
+from collections.abc import Mapping
+
 import aws_cdk as cdk
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
@@ -8,7 +10,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
 from infra.permissions import acknowledge
-from traindyno.core.lab_names import LAB_TAG, OPEN_ATTEMPTS_INDEX
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX
 from traindyno.core.s3_keys import (
     CODE_PREFIX,
     DATA_PREFIX,
@@ -27,7 +29,7 @@ class Storage(Construct):
     Args:
         scope: The lab's stack.
         construct_id: The name within it.
-        lab: The lab's name, with which the CDK's own resources are tagged too.
+        tags: The lab's tags, which the CDK does not give to its own function.
         empties_bucket: Whether destroying the stack deletes the objects too, by a function that
             the CDK provides.
         key_arn: The key that encrypts all that is written to the results bucket, checkpoints and
@@ -40,7 +42,7 @@ class Storage(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        lab: str,
+        tags: Mapping[str, str],
         empties_bucket: bool,
         key_arn: str | None = None,
         keeps_results: bool = False,
@@ -66,7 +68,7 @@ class Storage(Construct):
         self.table_arn = self.table.table_arn
         self.environment = {"BUCKET": self.results.bucket_name, "TABLE": self.table.table_name}
         if empties_bucket:
-            _settle_emptying_function(cdk.Stack.of(self), lab)
+            _settle_emptying_function(cdk.Stack.of(self), tags)
         number_of_bytes = (
             "The CDK writes the number of bytes as a number where the schema says text; "
             "CloudFormation takes both."
@@ -126,14 +128,15 @@ class Storage(Construct):
         )
 
 
-def _settle_emptying_function(stack: cdk.Stack, lab: str) -> None:
-    """Gives the CDK's function that empties the bucket the lab's tag and a log that expires.
+def _settle_emptying_function(stack: cdk.Stack, tags: Mapping[str, str]) -> None:
+    """Gives the CDK's function that empties the bucket the lab's tags and a log that expires.
 
     The CDK has no property for these.
     """
     provider = stack.node.find_child(EMPTYING)
+    own = [{"Key": key, "Value": value} for key, value in tags.items()]
     for name in ("Handler", "Role"):
-        _resource(provider, name).add_property_override("Tags", [{"Key": LAB_TAG, "Value": lab}])
+        _resource(provider, name).add_property_override("Tags", own)
     log_group = logs.LogGroup(
         stack,
         "EmptyingLogs",

@@ -55,9 +55,7 @@ def start(
             start_new_session=True,
             umask=OWNER_ONLY,
         )
-    daemon = Daemon(
-        process_id=process.pid, started_at=psutil.Process(process.pid).create_time(), port=port
-    )
+    daemon = Daemon(process_id=process.pid, port=port)
     home.write(name, daemon)
     deadline = time.monotonic() + START_SECONDS
     while not answers(health):
@@ -85,7 +83,7 @@ def running(home: Home, name: str) -> Daemon | None:
     number now.
     """
     daemon = home.read_daemon(name)
-    return daemon if daemon and _process_of(daemon) else None
+    return daemon if daemon and _daemon_of(daemon.process_id, home, name) else None
 
 
 def stop(home: Home, name: str, *, seconds: float) -> bool:
@@ -94,7 +92,7 @@ def stop(home: Home, name: str, *, seconds: float) -> bool:
     After ``seconds``, the remaining processes are killed.
     """
     daemon = home.read_daemon(name)
-    process = _process_of(daemon) if daemon else None
+    process = _daemon_of(daemon.process_id, home, name) if daemon else None
     if process:
         family = [process, *process.children(recursive=True)]
         process.terminate()
@@ -119,16 +117,21 @@ def find_again(home: Home, name: str) -> None:
         # Programs that it started may have its environment too, and are younger.
         oldest = min(marked, key=lambda process: process.create_time())
         port = int(oldest.environ()[PART].rpartition(":")[2])
-        home.write(name, Daemon(process_id=oldest.pid, started_at=oldest.create_time(), port=port))
+        home.write(name, Daemon(process_id=oldest.pid, port=port))
 
 
 def _daemon_of(process_id: int, home: Home, name: str) -> psutil.Process | None:
+    """The process if it is this daemon, and no later process with its number.
+
+    Its environment says so. Its time of start would not: it moves when the clock is set.
+    """
     try:
         process = psutil.Process(process_id)
         is_marked = process.environ().get(PART, "").startswith(_part_text(home, name, ""))
     except (psutil.Error, OSError):
         return None
-    return process if is_marked and _session_of(process_id) == process_id else None
+    is_daemon = is_marked and _session_of(process_id) == process_id
+    return process if is_daemon and not _has_ended(process) else None
 
 
 def _part_text(home: Home, name: str, port: int | str) -> str:
@@ -140,7 +143,7 @@ def end_leftovers(home: Home, name: str) -> None:
     daemon can't use it.
     """
     daemon = home.read_daemon(name)
-    if daemon is None or _process_of(daemon):
+    if daemon is None or _daemon_of(daemon.process_id, home, name):
         return
     left = [
         psutil.Process(number)
@@ -180,15 +183,3 @@ def _has_ended(process: psutil.Process) -> bool:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def _process_of(daemon: Daemon) -> psutil.Process | None:
-    try:
-        process = psutil.Process(daemon.process_id)
-        is_same = (
-            abs(process.create_time() - daemon.started_at) < 1
-            and process.status() != psutil.STATUS_ZOMBIE
-        )
-    except psutil.NoSuchProcess:
-        return None
-    return process if is_same else None

@@ -43,19 +43,17 @@ def aws_settings(ports: Ports, access_key_id: str) -> dict[str, str]:
     }
 
 
-def local_environment(
-    ports: Ports, access_key_id: str, base: Mapping[str, str] = os.environ
-) -> dict[str, str]:
-    """A whole process environment: ``base`` without the user's AWS settings, with the local
+def local_environment(ports: Ports, access_key_id: str) -> dict[str, str]:
+    """A whole process environment: this one without the user's AWS settings, with the local
     cloud's.
     """
     settings = aws_settings(ports, access_key_id)
     kept = {
         name: value
-        for name, value in base.items()
+        for name, value in os.environ.items()
         if name not in FOREIGN and (name in settings or not name.startswith("AWS_ENDPOINT_URL"))
     }
-    excepted = base.get("no_proxy") or base.get("NO_PROXY") or ""
+    excepted = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
     names = (*excepted.split(","), *settings["NO_PROXY"].split(","))
     direct = ",".join(dict.fromkeys(name.strip() for name in names if name.strip()))
     return {**kept, **settings, "NO_PROXY": direct, "no_proxy": direct}

@@ -49,13 +49,9 @@ class DocumentDamaged(HomeUnusable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daemon:
-    """A process that outlives the command that started it.
-
-    ``started_at`` distinguishes it from a later process with the same number.
-    """
+    """A process that outlives the command that started it."""
 
     process_id: int
-    started_at: float
     port: int
 
 

@@ -13,15 +13,28 @@ from tests.sentences import IS_WRITTEN, Snapshot, compare_sentences, flattened
 
 # Fixtures of a session: a local cloud with the deployed app.
 SHARED_FIXTURES = ("lab", "chaos")
-# Beginnings of paths: beside tests that wait, those that compute.
+# Files from this on have a local cloud of their own: all of them one after the other take longer
+# than everything else.
+SECOND_HALF = "tests/local/test_n"
+# Tests whose module has one of these names fork jobs from a process that has imported PyTorch; a
+# group shares it.
+FORKING = {
+    "forked groups": ("run_group", "train_cases", "results_of", "outcomes"),
+    "forked jobs": ("run_forked", "run_training", "run_preparation"),
+}
+# Beginnings of groups: beside tests that wait, those that compute.
 ORDER = (
-    "tests/training/test_strateg",
+    "forked groups",
+    *SHARED_FIXTURES,
     "tests/local/",
+    "forked jobs",
     "tests/training/",
     "tests/infra/",
     "tests/browser/",
     "",
 )
+
+LOWER_PRIORITY = 5
 
 # Of a part of `make nightly`: the group of each test, and the seconds that each group took.
 GROUPS: dict[str, str] = {}
@@ -65,7 +78,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             # 9.2 doesn't read.
             item._id = item.id.parse(f"{item.nodeid}@{group}")
             assert item.nodeid.endswith(f"@{group}")
-        items.sort(key=lambda item: (place_of(item), groups[item] not in SHARED_FIXTURES))
+        items.sort(key=lambda item: place_of(groups[item]))
 
 
 def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -76,6 +89,15 @@ def keep_part(config: pytest.Config, items: list[pytest.Item]) -> None:
     kept = [item for item in items if GROUPS[item.nodeid] in own]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Tests of a local cloud are the longest groups, because they wait: a worker of others lets
+    them go first.
+    """
+    group = nodeid.rpartition("@")[2]
+    if not group.startswith(SHARED_FIXTURES) and "PYTEST_XDIST_WORKER" in os.environ:
+        os.setpriority(os.PRIO_PROCESS, 0, LOWER_PRIORITY)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -93,17 +115,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The name of the shared fixture that the test uses, or its file."""
+    """What the test shares with others: a fixture of the session, or a process that forks; else
+    its file.
+    """
     made = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009
+    names = vars(getattr(item, "module")).keys()  # noqa: B009
     shared = [
         name for name in SHARED_FIXTURES if name in made and made[name][-1].scope == "session"
     ]
-    path = item.nodeid.partition("::")[0]
-    return shared[0] if shared else ORDER[0] if path.startswith(ORDER[0]) else path
+    shared += [group for group, functions in FORKING.items() if not names.isdisjoint(functions)]
+    group = shared[0] if shared else item.nodeid.partition("::")[0]
+    return f"{group} of the second half" if group == "lab" and item.nodeid > SECOND_HALF else group
 
 
-def place_of(item: pytest.Item) -> int:
-    return next(place for place, beginning in enumerate(ORDER) if item.nodeid.startswith(beginning))
+def place_of(group: str) -> int:
+    return next(place for place, beginning in enumerate(ORDER) if group.startswith(beginning))
 
 
 @pytest.fixture

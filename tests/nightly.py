@@ -26,7 +26,7 @@ OTHER_SECONDS = 20.0
 
 
 def parse_part(text: str) -> tuple[int, int]:
-    """``"2/4"`` → the part, which counts from 1, and the number of parts."""
+    """The part of ``"2/4"``, which counts from 1, and the number of parts."""
     match = re.fullmatch(r"([1-9]\d*)/([1-9]\d*)", text)
     if match is None or int(match[1]) > int(match[2]):
         raise SystemExit(f"PART={text}: expected a part of all parts, such as 1/4")

@@ -28,5 +28,5 @@ if not NIGHTLY:
 
 
 def examples(count: int) -> settings:
-    """``count`` examples, ten times as many in ``make nightly``."""
+    """Settings for this number of examples, ten times as many in ``make nightly``."""
     return settings(max_examples=count * (10 if NIGHTLY else 1))

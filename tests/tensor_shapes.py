@@ -41,7 +41,8 @@ class Function:
         """What the function's own text says of a parameter; else the text around it, which may say
         alternatives.
         """
-        own, around = ({}, {})  # type: tuple[dict[str, list[str]], dict[str, list[str]]]
+        own: dict[str, list[str]] = {}
+        around: dict[str, list[str]] = {}
         for said, text in ((own, self.own_text), (around, self.text_around)):
             for name, shapes in OF_PARAMETER.findall(text):
                 said.setdefault(name, []).extend(re.findall(SHAPE, shapes))
@@ -49,23 +50,24 @@ class Function:
 
     @property
     def returned(self) -> list[str]:
-        found = RETURNED.search(self.own_text)
-        return re.findall(SHAPE, OF_PARAMETER.sub("", found.group(1))) if found else []
+        match = RETURNED.search(self.own_text)
+        return re.findall(SHAPE, OF_PARAMETER.sub("", match.group(1))) if match else []
 
 
 def fit(
-    shapes: list[str], found: tuple[int, ...], sizes: Mapping[str, int]
+    shapes: list[str], dimensions: tuple[int, ...], sizes: Mapping[str, int]
 ) -> dict[str, int] | None:
     """The sizes of the letters, with those that the first fitting shape adds; None if no shape
     fits.
     """
     for shape in shapes:
-        names, known = re.findall(r"\w+", shape), dict(sizes)
+        names = re.findall(r"\w+", shape)
+        known = dict(sizes)
         if shape == ANY:
             return known
-        if len(names) == len(found) and all(
+        if len(names) == len(dimensions) and all(
             size == (int(name) if name.isdigit() else known.setdefault(name, size))
-            for name, size in zip(names, found, strict=True)
+            for name, size in zip(names, dimensions, strict=True)
         ):
             return known
     return None
@@ -87,7 +89,7 @@ def functions() -> list[Function]:
             file=file,
             name=name,
             own_text=ast.get_docstring(node) or protocols.get(_call(node), ""),
-            text_around="\n".join(ast.get_docstring(each) or "" for each in around),
+            text_around="\n".join(ast.get_docstring(definition) or "" for definition in around),
         )
         for file, tree in trees.items()
         for name, node, around in _definitions(tree)
@@ -100,7 +102,9 @@ def _with_aliases(trees: Iterable[ast.Module]) -> set[str]:
     NDArray[...]``.
     """
     tensors = set(TENSORS)
-    aliases = [each for tree in trees for each in tree.body if isinstance(each, ast.Assign)]
+    aliases = [
+        statement for tree in trees for statement in tree.body if isinstance(statement, ast.Assign)
+    ]
     for _ in aliases:  # an alias may be of another one
         for alias in aliases:
             name = ast.unparse(alias.targets[0])
@@ -129,7 +133,7 @@ def _within(
 
 def _call(node: ast.FunctionDef) -> tuple[str, ...]:
     """A method's name and parameters: a class that has the method implements the protocol's."""
-    return node.name, *(each.arg for each in node.args.args)
+    return node.name, *(arg.arg for arg in node.args.args)
 
 
 def _annotations(node: ast.FunctionDef) -> Iterator[ast.expr]:
@@ -142,7 +146,9 @@ def _annotations(node: ast.FunctionDef) -> Iterator[ast.expr]:
         arguments.kwarg,
     ]
     yield from (
-        each.annotation for each in every if each is not None and each.annotation is not None
+        argument.annotation
+        for argument in every
+        if argument is not None and argument.annotation is not None
     )
     if node.returns is not None:
         yield node.returns

@@ -32,6 +32,7 @@ _API = {
     "SdkJobRefused": "sagemaker.sdk_jobs",
     "SourceRefused": "bundle",
     "StagingRefused": "api.local_paths",
+    "StillRunning": "api.lab_target",
     "Suite": "api.suite_loading",
     "SuiteExecution": "api.executions",
     "SuiteInvalid": "core.errors",

@@ -7,6 +7,7 @@ from traindyno.api.finding_text import finding_text as finding_text
 from traindyno.api.judging import judge as judge
 from traindyno.api.lab_target import Lab as Lab
 from traindyno.api.lab_target import LabChoiceRefused as LabChoiceRefused
+from traindyno.api.lab_target import StillRunning as StillRunning
 from traindyno.api.local_paths import StagingRefused as StagingRefused
 from traindyno.api.notebook import Figure as Figure
 from traindyno.api.notebook import FigureMissing as FigureMissing

@@ -50,17 +50,15 @@ def _parent_files(root: Path) -> dict[str, Path]:
     return {**files, PROGRAM: files[f"{PARENT_PROGRAM.replace('.', '/')}.py"]}
 
 
-def script_files(
-    folder: Path, root: Path = REPO_ROOT, *, allowed: Collection[Path] = ()
-) -> dict[str, Path]:
+def script_files(folder: Path, *, allowed: Collection[Path] = ()) -> dict[str, Path]:
     """Archive name → file of a user's folder that travels, with the step log's callbacks and the
     parent beside it.
     """
     files = dict(find_travelling(folder, allowed=allowed, is_source=True).files)
-    callbacks = sorted((root / "traindyno/callbacks").glob("*.py"))
+    callbacks = sorted((REPO_ROOT / "traindyno/callbacks").glob("*.py"))
     ours = imported_files(
-        (f"traindyno.callbacks.{path.stem}" for path in callbacks), root
-    ) | _parent_files(root)
+        (f"traindyno.callbacks.{path.stem}" for path in callbacks), REPO_ROOT
+    ) | _parent_files(REPO_ROOT)
     clash = sorted(
         name for name in files if name.split("/")[0] in {"traindyno", "traindyno.py", PROGRAM}
     )

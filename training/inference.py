@@ -51,7 +51,9 @@ class Frame(NamedTuple):
 class Served(NamedTuple):
     """A model in evaluation mode, with its tokenizer and task.
 
-    A text is cut off after ``longest`` tokens.
+    ``template_arguments`` are those with which the chat template made its training data. Of a text
+    with more than ``longest`` tokens, a causal language model reads the last ones, which it goes on
+    from, and another model the first ones.
     """
 
     task: str
@@ -60,6 +62,7 @@ class Served(NamedTuple):
     frame: Frame
     device: torch.device
     longest: int
+    template_arguments: Mapping[str, Any]
 
 
 def model_fn(model_dir: str) -> Served:
@@ -75,7 +78,8 @@ def model_fn(model_dir: str) -> Served:
 
 def load(folder: Path, device: torch.device) -> Served:
     """Loads the model in single precision, whatever precision it was trained in."""
-    task = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))["task"]
+    settings = json.loads((folder / SETTINGS_FILE).read_text(encoding="utf-8"))
+    task = settings["task"]
     model = AUTO_CLASSES[task].from_pretrained(folder, dtype=torch.float32, trust_remote_code=False)
     model = model.to(device).eval()
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
@@ -84,7 +88,8 @@ def load(folder: Path, device: torch.device) -> Served:
         tokenizer.pad_token = tokenizer.eos_token
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     longest = int(min(positions or tokenizer.model_max_length, tokenizer.model_max_length))
-    return Served(task, model, tokenizer, frame_of(tokenizer), device, longest)
+    arguments = settings.get("chat_template_kwargs", {})
+    return Served(task, model, tokenizer, frame_of(tokenizer), device, longest, arguments)
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase) -> Frame:
@@ -163,7 +168,7 @@ def _rendered(messages: list[dict[str, Any]], model: Served) -> list[int]:
         )
     try:
         tokens: Any = model.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_dict=False
+            messages, add_generation_prompt=True, return_dict=False, **model.template_arguments
         )
     except Exception as error:  # a template raises errors of its own, and Jinja's
         raise BadRequest(f"the model's chat template refuses the messages: {error}") from error
@@ -190,7 +195,7 @@ def predict(texts: list[str], model: Served) -> list[Answer]:
 
 def predict_tokens(begun: list[list[int]], model: Served) -> list[Answer]:
     """Predicts as ``predict`` does, for texts that are tokens."""
-    cut = {"input_ids": [tokens[: model.longest] for tokens in begun]}
+    cut = {"input_ids": [tokens[-model.longest :] for tokens in begun]}
     return _predict(model.tokenizer.pad(cut, return_tensors="pt").to(model.device), model)
 
 

@@ -202,7 +202,7 @@ def _finish_model(run: RunSettings, folder: Path, dataset: TokenDataset, last_st
     adapter = run.settings.adapter
     is_whole = adapter is None or adapter.merged
     if is_whole and not run.workload.trust_remote_code:  # an endpoint runs no code of a model
-        make_servable(folder, run.workload.task, dataset)
+        make_servable(folder, run.workload, dataset)
 
 
 def _checkpoints(

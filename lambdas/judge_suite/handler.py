@@ -5,10 +5,9 @@ from typing import Any
 
 from traindyno.aws import clients
 from traindyno.aws.notifications import notify, put_verdict_event
-from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.features import FEATURES
 from traindyno.lab.environment import JudgeEnvironment, read_environment
-from traindyno.lab.judge_suite import judge_suite, verdict_event
+from traindyno.lab.judge_suite import judge_suite, verdict_event, verdict_mail
 from traindyno.lab.services import connect
 from traindyno.lab.use_case import use_case
 
@@ -27,12 +26,11 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
             now=time.time(),
         )
         detail = verdict_event(execution_id, verdict, environment.bucket)
-        text = f"{describe_verdict(verdict).headline}\n\nReport: {detail['report']}\n"
         notify(
             clients.sns(),
             environment.topic_arn,
             subject=f"Traindyno: {verdict.suite_name}",
-            text=text,
+            text=verdict_mail(verdict, detail["report"]),
         )
         put_verdict_event(clients.events(), detail)
         line.update(finding=verdict.finding.value)

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+# If the request names no other number
+ROWS_OF_A_PAGE = 100
 # An operation gets a request's members and returns the answer's. It raises ApiError.
 Operation = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -49,7 +51,6 @@ def page_of(
     request: Mapping[str, Any],
     *,
     member: str,
-    default_size: int,
     invalid_token: ApiError,
 ) -> dict[str, Any]:
     """One page of rows that do not change between two calls.
@@ -58,14 +59,13 @@ def page_of(
         rows: All rows.
         request: The request, with the token of the page before and the number of rows.
         member: The name of the answer's list.
-        default_size: The number of rows of a page if the request names none.
         invalid_token: The error for a token that no page gave; it is raised.
     """
     token: str = request.get("NextToken") or "0"
     if not token.isdecimal():
         raise invalid_token
     first = int(token)
-    last = first + request.get("MaxResults", default_size)
+    last = first + request.get("MaxResults", ROWS_OF_A_PAGE)
     page: dict[str, Any] = {member: list(rows[first:last])}
     if last < len(rows):
         page["NextToken"] = str(last)

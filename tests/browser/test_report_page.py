@@ -11,8 +11,8 @@ import pytest
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.choices import Strategy
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.report_data import Report, shown_results
-from traindyno.core.verdict.verdict import judge
 from traindyno.features import FEATURES
 from traindyno.report.html import render
 
@@ -82,7 +82,7 @@ def browse(
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
 
 
-def test_its_own_policy_forbids_nothing_that_the_page_needs(tmp_path: Path, page: str) -> None:
+def test_own_policy_allows_all_needs_of_the_page(tmp_path: Path, page: str) -> None:
     shown = browse(tmp_path, page, "--dump-dom")
     assert "Content Security Policy" not in shown.stderr
     assert "Use " in shown.stdout

@@ -19,7 +19,7 @@ def main() -> int:
     try:
         pythons = {
             name: make_environment(name)
-            for name in dict.fromkeys(each.environment for each in TRIALS)
+            for name in dict.fromkeys(trial.environment for trial in TRIALS)
         }
     except NoInterpreter as problem:
         sys.stderr.write(f"{problem}\n")
@@ -58,7 +58,9 @@ def _summary_of_log(log: StepLog) -> str:
     facts = process.environment.facts if process.environment else {}
     versions = ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
     losses = [step.loss for step in process.steps if step.loss is not None]
-    accuracy = "".join(f", accuracy {each.metrics['accuracy']:.3f}" for each in process.evaluations)
+    accuracy = "".join(
+        f", accuracy {evaluation.metrics['accuracy']:.3f}" for evaluation in process.evaluations
+    )
     return (
         f"Python {facts.get('python')}, {versions}; {log.sessions[0].world_size} processes, "
         f"{len(process.steps)} steps, loss {losses[0]:.3f} to {losses[-1]:.3f}{accuracy}"

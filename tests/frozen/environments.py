@@ -26,7 +26,8 @@ def make_environment(name: str) -> Path:
     python = folder / "bin" / "python"
     mark = folder / ".installed"
     lists = REPO_ROOT / "experiments" / "requirements"
-    locked, torch = lists / f"{name}.txt", lists / f"{name.removeprefix('frozen_')}.txt"
+    locked = lists / f"{name}.txt"
+    torch = lists / f"{name.removeprefix('frozen_')}.txt"
     wanted = locked.read_text() + torch.read_text()
     if not mark.exists() or mark.read_text() != wanted:
         subprocess.run([interpreter(), "-m", "venv", "--clear", folder], check=True)

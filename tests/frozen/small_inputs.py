@@ -16,7 +16,8 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def main() -> None:
-    text, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    text = Path(sys.argv[1])
+    folder = Path(sys.argv[2])
     tokenizer = word_piece_tokenizer(text)
     tokenizer.save_pretrained(str(folder / "tokenizer"))
     small_bert(len(tokenizer)).save_pretrained(str(folder / "bert"))

@@ -22,7 +22,9 @@ SMALL_ALBERT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """``steps`` and ``batch``: of each process. ``versions``: those that the step log must name."""
+    """A trial of a frozen suite; the steps and the batch are of each process, the versions are
+    named in the step log.
+    """
 
     name: str
     environment: str
@@ -163,12 +165,12 @@ def problems_of(trial: Trial, log: StepLog) -> list[str]:
 
 def _problems_of_process(trial: Trial, process: ProcessLog) -> list[str]:
     facts = process.environment.facts if process.environment else {"versions": {}}
-    found = {name: str(facts["versions"].get(name)).partition("+")[0] for name in trial.versions}
+    versions = {name: str(facts["versions"].get(name)).partition("+")[0] for name in trial.versions}
     samples = [step.samples for step in process.steps]
     losses = [step.loss for step in process.steps]
     problems = []
-    if found != trial.versions:
-        problems.append(f"the step log names {found}; expected {trial.versions}")
+    if versions != trial.versions:
+        problems.append(f"the step log names {versions}; expected {trial.versions}")
     if samples != [trial.batch] * trial.steps:
         problems.append(
             f"samples of the steps: {samples}; expected {trial.steps} times {trial.batch}"

@@ -44,6 +44,16 @@ TEXTS += [
 ]
 TEXTS += ["NaN", "on", "null", "---", "x" * 3000, "ml.p4d.24xlarge", "tensor"]
 NUMBERS = [0, -1, 1, 10**30, 10**4000, 1e308, -1e-308, 1e130, float("nan"), float("inf")]
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=9),
+    st.sampled_from([*TEXTS, *NUMBERS]),
+)
+FURTHER_KEYS = st.sampled_from(["", "extra", "seed", "hyperparameters.x", "\0"])
+CHANGES = st.integers(1, 3)
 
 
 def _deep(levels: int) -> Any:
@@ -53,22 +63,12 @@ def _deep(levels: int) -> Any:
     return value
 
 
-LEAVES = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=9),
-    st.sampled_from([*TEXTS, *NUMBERS]),
-)
 VALUES = st.recursive(
     LEAVES,
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
     ),
 ) | st.sampled_from([90, 3000]).map(_deep)
-FURTHER_KEYS = st.sampled_from(["", "extra", "seed", "hyperparameters.x", "\0"])
-CHANGES = st.integers(1, 3)
 
 
 @st.composite
@@ -128,10 +128,11 @@ def json_of(document: Any) -> str | None:
 
 def _containers(document: Any) -> list[Any]:
     """All mappings and lists of the document, itself first."""
-    found, waiting = [], [document]
+    containers = []
+    waiting = [document]
     while waiting:
         value = waiting.pop()
         if isinstance(value, dict | list):
-            found.append(value)
+            containers.append(value)
             waiting += value.values() if isinstance(value, dict) else value
-    return found
+    return containers

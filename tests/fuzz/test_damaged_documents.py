@@ -92,8 +92,8 @@ def test_damage_is_told_with_the_key_or_does_no_harm(kind: str) -> None:
 
     @examples(60)
     @given(damaged(content))
-    def read(found: bytes) -> None:
-        lab.objects.contents[key] = found
+    def read(damage: bytes) -> None:
+        lab.objects.contents[key] = damage
         try:
             lab.bucket.read_as(key, KINDS[kind])
         except StoredDocumentDamaged as error:

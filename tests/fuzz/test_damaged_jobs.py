@@ -98,21 +98,24 @@ def test_damage_ends_in_a_suite_or_in_a_refusal(tmp_path: Path) -> None:
 def put_through(job: Any, data: st.DataObject, path: Path) -> bool:
     """The importer and all that the command shows; whether there is a suite."""
     documents = [*CAPTURED["basic"]["trainer"]["source_code"].items()]
-    code, distributed = dict(documents), {"process_count_per_node": None}
+    code = dict(documents)
+    distributed = {"process_count_per_node": None}
     if data.draw(st.integers(0, 2)) == 2:
-        code, distributed = (data.draw(damaged_documents(each)) for each in (code, distributed))
+        code, distributed = (
+            data.draw(damaged_documents(original)) for original in (code, distributed)
+        )
     texts = {
         name: json_of(document) or "{"
         for name, document in (("sourcecode", code), ("distributed", distributed))
     }
     files = Bucket(**{name: text.encode() for name, text in texts.items()})
     try:
-        found = import_described(job, DECISIONS, s3=files)  # type: ignore[arg-type]
+        imported = import_described(job, DECISIONS, s3=files)  # type: ignore[arg-type]
     except JobNotImportable as error:
         assert str(error).encode()  # what can't be printed is no message
         return False
-    assert parse_suite(found.document)
-    path.write_text(suite_text(found, suggest_axes(found.document)), encoding="utf-8")
-    assert read_suite_text(path).document == found.document
-    assert "\n".join(notes(found)).encode()
+    assert parse_suite(imported.document)
+    path.write_text(suite_text(imported, suggest_axes(imported.document)), encoding="utf-8")
+    assert read_suite_text(path).document == imported.document
+    assert "\n".join(notes(imported)).encode()
     return True

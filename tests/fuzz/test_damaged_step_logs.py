@@ -173,17 +173,13 @@ class EndedRun:
         (self.job_name,) = set(self.lab.jobs.jobs) - before
         self.lab.jobs.end(self.job_name, "Completed")
         finish_run(self.job_name, services=self.lab.services, now=NOW + 500)
-        self._items, self._contents = (
-            deepcopy(self.lab.table.items),
-            dict(self.lab.objects.contents),
-        )
+        self._items = deepcopy(self.lab.table.items)
+        self._contents = dict(self.lab.objects.contents)
 
     def with_log(self, files: Mapping[str, list[str]]) -> MemoryLab:
         """The lab as it was, with the files of this log."""
-        self.lab.table.items, self.lab.objects.contents = (
-            deepcopy(self._items),
-            dict(self._contents),
-        )
+        self.lab.table.items = deepcopy(self._items)
+        self.lab.objects.contents = dict(self._contents)
         prefix = step_log_prefix(EXECUTION, self.run.run_id, self.job_name)
         for name, lines in files.items():
             key = f"{prefix}{name.removeprefix('job-a1/')}"

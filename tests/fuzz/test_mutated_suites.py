@@ -50,8 +50,16 @@ SUITES: list[dict[str, Any]] = [
     },
 ]
 FURTHER = [
-    *("../..", "x" * 300, "./" + "x" * 300, "s3://", "code/train.py", "epochs", "lora"),
-    *({"model_type": {"a": 1}}, {"model_type": "bert", "architectures": 7}, ["bert"]),
+    "../..",
+    "x" * 300,
+    "./" + "x" * 300,
+    "s3://",
+    "code/train.py",
+    "epochs",
+    "lora",
+    {"model_type": {"a": 1}},
+    {"model_type": "bert", "architectures": 7},
+    ["bert"],
 ]
 
 
@@ -130,6 +138,6 @@ def test_a_mutated_suite_ends_without_a_traceback(folder: Path) -> None:
         (5, ""),
     ],
 )
-def test_what_is_mutated_ends_as_it_should(number: int, told: str, folder: Path) -> None:
+def test_mutations_end_as_expected(number: int, told: str, folder: Path) -> None:
     end = end_of(folder, json.dumps(SUITES[number]))
     assert told in end if told else not end

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.skipif(
 ALONE = {"CUDA_VISIBLE_DEVICES": "0", "MASTER_ADDR": "127.0.0.1", "RANK": "0", "WORLD_SIZE": "1"}
 SYNTHETIC = {"dataset": {"format": "synthetic"}, "tokenizer": None}
 CHANGE_LOSSES = frozenset({"gradient_accumulation_steps", "gradient_clip_norm"})
-EXACT, LOWER = 2e-4, 2e-3  # differences of the loss: kernels add in another order; 16 bits round
+# differences of the loss: kernels add in another order; 16 bits round
+EXACT = 2e-4
+LOWER = 2e-3
 CASES: dict[str, tuple[str, dict[str, Any], float]] = {
     "gpt2": ("gpt2", {}, EXACT),
     "gptj": ("gptj", {}, EXACT),
@@ -109,12 +111,12 @@ def test_a_run_on_the_device_has_the_losses_of_one_on_the_cpu(
     tmp_path: Path, start: Callable[[str], Path], name: str
 ) -> None:
     model, settings, tolerance = CASES[name]
-    for each in ("cpu", "cuda"):
-        (tmp_path / each).mkdir()
+    for device in ("cpu", "cuda"):
+        (tmp_path / device).mkdir()
     workload = {**SYNTHETIC, "model": {"path": "s3://bucket/model"}}
     channel = {"SM_CHANNEL_MODEL": str(start(model))}
     on_both: dict[str, Any] = {
-        each: value for each, value in settings.items() if each in CHANGE_LOSSES
+        setting: value for setting, value in settings.items() if setting in CHANGE_LOSSES
     }
     measurement = {"evaluate": True, "save_model": True}
     reference = run_document(model, workload=workload, settings=on_both, measurement=measurement)

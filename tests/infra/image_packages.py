@@ -47,7 +47,7 @@ def read_additions(image: str) -> dict[str, str]:
 
 
 def read_pins(file: Path) -> list[str]:
-    """``name==version`` of each package of a requirements file, without its hashes."""
+    """The packages of a requirements file as ``name==version``, without their hashes."""
     return [
         line.partition(" ")[0]
         for line in file.read_text().splitlines()
@@ -63,9 +63,9 @@ def own_requirements(name: str, version: str) -> list[str]:
     )
     requirements = map(Requirement, metadata.requires(name) or [])
     return [
-        f"{each.name}{each.specifier}"
-        for each in requirements
-        if not each.marker or each.marker.evaluate(IN_THE_IMAGE)
+        f"{requirement.name}{requirement.specifier}"
+        for requirement in requirements
+        if not requirement.marker or requirement.marker.evaluate(IN_THE_IMAGE)
     ]
 
 
@@ -82,7 +82,8 @@ def install(
         installed.mkdir()
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
         (installed / "METADATA").write_text(
-            "\n".join([*lines, *(f"Requires-Dist: {each}" for each in requires)]) + "\n"
+            "\n".join([*lines, *(f"Requires-Dist: {requirement}" for requirement in requires)])
+            + "\n"
         )
 
 

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ACCOUNT, REGION = "111122223333", "us-east-1"
+ACCOUNT = "111122223333"
+REGION = "us-east-1"
 PSEUDO_PARAMETERS = {
     "AWS::Partition": "aws",
     "AWS::Region": REGION,
@@ -22,11 +23,13 @@ KIND = "AWS::StepFunctions::StateMachine"
 def state_machine_definitions(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """State machine name → definition."""
     machines = [
-        each["Properties"] for each in template["Resources"].values() if each["Type"] == KIND
+        resource["Properties"]
+        for resource in template["Resources"].values()
+        if resource["Type"] == KIND
     ]
     return {
-        each["StateMachineName"]: dict(json.loads(_text(each["DefinitionString"])))
-        for each in machines
+        machine["StateMachineName"]: dict(json.loads(_text(machine["DefinitionString"])))
+        for machine in machines
     }
 
 

@@ -17,6 +17,34 @@ from aws_cdk.assertions import Capture, Template
 from infra.lab_stack import add_lab
 
 REPO_ROOT = Path(__file__).resolve().parents[2]
+KEY = "arn:aws:kms:eu-west-1:111122223333:key/abc"
+SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:hub-AbCdEf"
+BOUNDARY = "arn:aws:iam::111122223333:policy/Bound"
+VPC = """
+subnets = ["subnet-0123456789abcdef0", "subnet-1123456789abcdef0"]
+security_groups = ["sg-0123456789abcdef0"]
+"""
+# A second lab with everything that a person may set; one synthesis serves every test of such
+# settings.
+OTHER_LAB = {
+    "target": "aws",
+    "lab": "other-lab",
+    "file": f"""{VPC}
+data_buckets = ["my-data", "more"]
+data_keys = ["{KEY}-of-data"]
+encrypt_traffic = true
+isolate_network = true
+volume_key = "{KEY}"
+output_key = "{KEY}"
+volume_gb = 200
+hub_token_secrets = ["{SECRET}"]
+permissions_boundary = "{BOUNDARY}"
+notify_email = "me@example.com"
+job_tags = {{team = "vision", cost = "42"}}
+keep_results = false
+termination_protection = false
+""",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +58,7 @@ class Assembly:
     def annotations(self) -> list[str]:
         """Warnings and errors that the CDK would print."""
         reports = [json.loads(path.read_text()) for path in self.folder.glob("*.metadata.json")]
-        entries = [entry for report in reports for found in report.values() for entry in found]
+        entries = [entry for report in reports for listed in report.values() for entry in listed]
         return [
             str(entry["data"])
             for entry in entries
@@ -46,8 +74,8 @@ def properties(
     template: Template, kind: str, like: Mapping[str, Any] | None = None
 ) -> dict[str, dict[str, Any]]:
     """Properties by logical id, of the resources whose properties are ``like`` these."""
-    found = template.find_resources(kind, {"Properties": like} if like else None)
-    return {name: dict(resource.get("Properties", {})) for name, resource in found.items()}
+    resources = template.find_resources(kind, {"Properties": like} if like else None)
+    return {name: dict(resource.get("Properties", {})) for name, resource in resources.items()}
 
 
 def only(template: Template, kind: str, like: Mapping[str, Any] | None = None) -> str:
@@ -61,15 +89,16 @@ def needed(template: Template, name: str) -> set[str]:
     as it is told.
     """
     resources = template.to_json()["Resources"]
-    found, left = set[str](), [name]
+    needs = set[str]()
+    left = [name]
     while left:
         name = left.pop()
-        if name not in found and name in resources:
-            found.add(name)
+        if name not in needs and name in resources:
+            needs.add(name)
             text = json.dumps(resources[name])
             left += re.findall(r'(?:"Ref": "|"Fn::GetAtt": \["|\$\{)(\w+)', text)
             left += as_list(resources[name].get("DependsOn", []))
-    return found
+    return needs
 
 
 def statements(template: Template, role_part: str) -> list[dict[str, Any]]:
@@ -111,7 +140,7 @@ def flat(value: Any) -> str:
 
 @cache
 def synthesise(file: str = "", **context: str) -> Assembly:
-    """``file``: the text of the lab's file."""
+    """The assembly of a lab whose file has this text."""
     kept = TemporaryDirectory()
     settings = json.loads((REPO_ROOT / "cdk.json").read_text())["context"] | context
     app = cdk.App(outdir=kept.name, context=settings, builtin_cloud_formation_validation=False)
@@ -120,36 +149,6 @@ def synthesise(file: str = "", **context: str) -> Assembly:
         add_lab(app, staging=Path(staging), labs=Path(labs))
     app.synth()
     return Assembly(folder=Path(kept.name), _kept=kept)
-
-
-KEY = "arn:aws:kms:eu-west-1:111122223333:key/abc"
-SECRET = "arn:aws:secretsmanager:eu-west-1:111122223333:secret:hub-AbCdEf"
-BOUNDARY = "arn:aws:iam::111122223333:policy/Bound"
-VPC = """
-subnets = ["subnet-0123456789abcdef0", "subnet-1123456789abcdef0"]
-security_groups = ["sg-0123456789abcdef0"]
-"""
-# A second lab with everything that a person may set; one synthesis serves every test of such
-# settings.
-OTHER_LAB = {
-    "target": "aws",
-    "lab": "other-lab",
-    "file": f"""{VPC}
-data_buckets = ["my-data", "more"]
-data_keys = ["{KEY}-of-data"]
-encrypt_traffic = true
-isolate_network = true
-volume_key = "{KEY}"
-output_key = "{KEY}"
-volume_gb = 200
-hub_token_secrets = ["{SECRET}"]
-permissions_boundary = "{BOUNDARY}"
-notify_email = "me@example.com"
-job_tags = {{team = "vision", cost = "42"}}
-keep_results = false
-termination_protection = false
-""",
-}
 
 
 @cache

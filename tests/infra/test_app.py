@@ -10,6 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import aws_cdk
+import botocore.session
 import pytest
 from aws_cdk.assertions import Match
 
@@ -26,6 +27,7 @@ def test_synth_needs_no_credentials_network_or_docker(tmp_path: Path) -> None:
         "PATH": "",
         "HOME": str(tmp_path),
         "JSII_NODE": os.environ["JSII_NODE"],
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(Path.home() / ".cache/aws/jsii/package-cache"),
         "CDK_OUTDIR": str(tmp_path / "cdk.out"),
         "CDK_CONTEXT_JSON": json.dumps(context),
         "HTTPS_PROXY": "http://127.0.0.1:9",
@@ -43,7 +45,7 @@ def test_a_deployment_begins_without_a_warning(context: dict[str, str]) -> None:
     assert assembly.annotations() == []
 
 
-def test_the_stack_is_named_after_the_lab_so_that_two_can_share_an_account() -> None:
+def test_two_labs_can_share_an_account_by_their_stack_names() -> None:
     manifest = json.loads((synthesise(**OTHER_LAB).folder / "manifest.json").read_text())
     stacks = {
         artifact["properties"].get("stackName")
@@ -53,17 +55,17 @@ def test_the_stack_is_named_after_the_lab_so_that_two_can_share_an_account() -> 
     assert stacks == {lab_stack_name("other-lab"), images_stack_name("other-lab")}
 
 
-def test_a_deployment_assumes_the_roles_that_the_doctor_checks() -> None:
+def test_a_deployment_assumes_the_roles_of_the_doctors_checks() -> None:
     folder = synthesise(**OTHER_LAB).folder
     manifests = [json.loads(path.read_text()) for path in folder.glob("*.assets.json")]
-    assert [each["dockerImages"] for each in manifests] == [{}, {}]
-    files = [file for each in manifests for file in each["files"].values()]
+    assert [manifest["dockerImages"] for manifest in manifests] == [{}, {}]
+    files = [file for manifest in manifests for file in manifest["files"].values()]
     assumed = {place["assumeRoleArn"] for file in files for place in file["destinations"].values()}
     artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].values()
     assumed |= {
-        found["properties"]["assumeRoleArn"]
-        for found in artifacts
-        if "cloudformation" in found["type"]
+        artifact["properties"]["assumeRoleArn"]
+        for artifact in artifacts
+        if "cloudformation" in artifact["type"]
     }
     names = {re.fullmatch(r".*:role/cdk-hnb659fds-(.+)-role-.*", arn)[1] for arn in assumed}  # type: ignore[index]
     assert names == {"deploy", "file-publishing"}  # docs/lab-in-aws.md says so
@@ -78,7 +80,7 @@ def test_fixed_names_hold_the_labs_name() -> None:
     assert all("other-lab" in group["LogGroupName"] for group in groups.values())
 
 
-def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
+def test_the_command_line_finds_all_its_outputs() -> None:
     for output in LabOutput:
         lab(target="local").has_output(output, {})
 
@@ -119,10 +121,13 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ("data_keys = ['alias/mine']", "find the key's ARN with: .*--key-id alias/mine "),
         ("volume_gb = 0", "volume_gb: got 0, expected an integer from 1 to 16384"),
         (
-            "job_tags = {'a b' = 'x'}",
-            "job_tags.a b: got 'x', expected up to 128 and 256 characters",
+            "job_tags = {'a&b' = 'x'}",
+            "job_tags.a&b: got 'x', expected up to 128 and 256 characters",
         ),
+        ("job_tags = {dept = 'R&D'}", "job_tags.dept: got 'R&D', expected .* a letter, a digit"),
+        ("job_tags = {'' = 'x'}", "job_tags.: got 'x', expected up to 128"),
         ("job_tags = {'aws:x' = 'y'}", "job_tags.aws:x: got 'y', expected .* not aws:…"),
+        ("job_tags = {'traindyno:lab' = 'y'}", "job_tags.traindyno:lab: got 'y'.* or traindyno:…"),
         (
             "hub_token_secrets = ['hf_abcdef']",
             "hub_token_secrets: got a text that is not repeated here, expected arn",
@@ -141,13 +146,24 @@ def test_the_command_line_finds_every_output_that_it_asks_for() -> None:
         ("permissions_boundary = 'Bound'", "expected arn:aws:iam::<account>:policy/<name>"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_what_would_be_accepted(
+def test_a_wrong_setting_is_refused_with_the_accepted_ones(
     given: dict[str, str] | str, text: str, tmp_path: Path
 ) -> None:
     context, file = ({}, given) if isinstance(given, str) else (given, "")
     (tmp_path / "traindyno.toml").write_text(file)
     with pytest.raises(ValueError, match=text):
         read_lab_settings({"lab": "traindyno", **context}, labs=tmp_path)
+
+
+def test_tags_that_sagemaker_takes_are_accepted(tmp_path: Path) -> None:
+    """Its pattern, which Python's expressions can't read, is written out in the settings' check."""
+    service = botocore.session.get_session().get_service_model("sagemaker")
+    patterns = {service.shape_for(name).metadata["pattern"] for name in ("TagKey", "TagValue")}
+    assert patterns == {r"([\p{L}\p{Z}\p{N}_.:/=+\-@]*)"}
+    tags = {"cost center": "Köln ½ 東京", "a=b": "_.:/=+-@", "empty": "", "k" * 128: "v" * 256}
+    lines = [f"{json.dumps(key)} = {json.dumps(value)}" for key, value in tags.items()]
+    (tmp_path / "mine.toml").write_text("\n".join(["[job_tags]", *lines]), encoding="utf-8")
+    assert read_lab_settings({"lab": "mine"}, labs=tmp_path).file.job_tags == tags
 
 
 def test_the_app_says_it_in_one_line() -> None:
@@ -175,25 +191,23 @@ def test_a_lab_without_a_file_is_refused_and_the_default_lab_has_one(tmp_path: P
     assert (shipped.file, shipped.named) == (LabFile(), {})
 
 
-def test_the_guard_compares_the_settings_before_what_uses_them_is_updated() -> None:
+def test_the_guard_compares_settings_before_their_users_are_updated() -> None:
     """A setting at its default is given up; roles, functions and what starts jobs follow the
     comparison.
     """
-    resources, name = (
-        lab(**OTHER_LAB).to_json()["Resources"],
-        only(lab(**OTHER_LAB), SETTINGS_RESOURCE),
-    )
+    resources = lab(**OTHER_LAB).to_json()["Resources"]
+    name = only(lab(**OTHER_LAB), SETTINGS_RESOURCE)
     named = resources[name]["Properties"]["Settings"]
     assert set(named) == {field.name for field in fields(LabFile)} - {"neuron"}
     assert (named["volume_key"], named["keep_results"]) == (f'"{KEY}"', "")
     users = [
-        each
-        for each, resource in resources.items()
+        logical_id
+        for logical_id, resource in resources.items()
         if "LAB_JOBS" in json.dumps(resource)
-        or each.startswith(("IdentityTrainingRole", "ServingServedModelRole"))
+        or logical_id.startswith(("IdentityTrainingRole", "ServingServedModelRole"))
     ]
     assert len(users) == 4
-    assert all(name in resources[each]["DependsOn"] for each in users)
+    assert all(name in resources[user]["DependsOn"] for user in users)
 
 
 def test_the_page_lists_each_setting_once() -> None:
@@ -215,13 +229,13 @@ def test_a_region_of_another_partition_is_refused(region: str) -> None:
         read_lab_settings({"lab": "traindyno"}, labs=REPO_ROOT / "labs", region=region)
 
 
-def test_every_feature_flag_that_the_installed_cdk_recommends_is_set() -> None:
+def test_every_recommended_feature_flag_of_the_installed_cdk_is_set() -> None:
     """`cdk flags --unstable=flags --set --recommended --all` writes them."""
     (packed,) = Path(aws_cdk.__file__).parent.glob("_jsii/aws-cdk-lib@*.jsii.tgz")
     with tarfile.open(packed) as archive:
-        found = archive.extractfile("package/recommended-feature-flags.json")
-        assert found is not None
-        recommended = json.load(found)
+        flags = archive.extractfile("package/recommended-feature-flags.json")
+        assert flags is not None
+        recommended = json.load(flags)
     context = json.loads((REPO_ROOT / "cdk.json").read_text())["context"]
     # A lab is refused in other partitions, and no stack imports a value of another.
     own = {"@aws-cdk/core:target-partitions", "@aws-cdk/core:defaultCrossStackReferences"}

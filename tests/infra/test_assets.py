@@ -69,22 +69,36 @@ def test_functions_get_core_edge_report_handlers_and_cattrs(staged: Path) -> Non
         <= names
     )
     assert {name.split("/")[0] for name in names} == {
-        *("traindyno", "lambdas", "cattrs", "attrs", "attr", "typing_extensions.py", *boto3)
+        "traindyno",
+        "lambdas",
+        "cattrs",
+        "attrs",
+        "attr",
+        "typing_extensions.py",
+        *boto3,
     }
     assert {name.split("/")[1] for name in names if name.startswith("traindyno/")} == {
-        *("__init__.py", "core", "features.py", "figures", "sagemaker", "slices"),
-        *("report", "aws", "store", "lab"),
+        "__init__.py",
+        "core",
+        "features.py",
+        "figures",
+        "sagemaker",
+        "slices",
+        "report",
+        "aws",
+        "store",
+        "lab",
     }
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
-def test_functions_get_nothing_that_the_command_line_alone_imports(staged: Path) -> None:
+def test_functions_get_no_imports_of_the_command_line_alone(staged: Path) -> None:
     names = names_in(staged)
     assert "traindyno/aws/objects.py" in names
-    assert "traindyno/core/suite/schema.py" not in names
+    assert "traindyno/core/verdict/gate.py" not in names
 
 
-def test_functions_get_the_files_that_the_core_reads(staged: Path) -> None:
+def test_functions_get_the_files_of_the_core(staged: Path) -> None:
     folders = [REPO_ROOT / "traindyno" / name for name in ("core", "sagemaker")]
     data = {
         path.relative_to(REPO_ROOT) for folder in folders for path in folder.rglob("data/*.json")
@@ -120,12 +134,12 @@ def test_synthesis_copies_one_file_for_the_functions() -> None:
     a synthesis.
     """
     ours = {"Handler": Match.string_like_regexp(r"^lambdas\.")}
-    found = properties(lab(**OTHER_LAB), "AWS::Lambda::Function", ours).values()
-    (key,) = {flat(function["Code"]["S3Key"]) for function in found}
+    functions = properties(lab(**OTHER_LAB), "AWS::Lambda::Function", ours).values()
+    (key,) = {flat(function["Code"]["S3Key"]) for function in functions}
     assert (synthesise(**OTHER_LAB).folder / f"asset.{key}").read_bytes() == pack_lambda_source()
 
 
-def test_asset_has_the_pinned_boto3_with_every_service_that_functions_call(staged: Path) -> None:
+def test_asset_has_the_pinned_boto3_with_every_called_service(staged: Path) -> None:
     pinned = dict(line.split("==") for line in read_pins(REPO_ROOT / "requirements.txt"))
     source = (REPO_ROOT / "traindyno/aws/clients.py").read_text()
     called = set(re.findall(r'(?:_client|resource)\(\s*"([a-z0-9-]+)"', source))
@@ -175,7 +189,7 @@ def test_every_handler_needs_the_asset_alone(staged: Path, state: str) -> None:
     assert set(answer.stdout.split()) <= runtime
 
 
-def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
+def test_all_functions_share_one_asset_and_name_existing_handlers() -> None:
     functions = properties(lab(target="local"), "AWS::Lambda::Function").values()
     assert len({str(function["Code"]) for function in functions}) == 1
     for function in functions:
@@ -183,11 +197,15 @@ def test_all_functions_share_one_asset_and_name_a_handler_that_exists() -> None:
         assert (REPO_ROOT / f"{module}.py").is_file()
 
 
-def test_functions_that_record_runs_have_the_memory_for_a_whole_step_log() -> None:
-    """RecordRun, and those that record the runs of an execution that was stopped."""
-    for name, memory in {"record_run": 3008, "finish_run": 1024, "reconcile_runs": 1024}.items():
-        function = {"Handler": f"lambdas.{name}.handler.handle", "MemorySize": memory}
-        lab(target="local").has_resource_properties("AWS::Lambda::Function", function)
+def test_functions_recording_runs_have_memory_and_time_for_a_whole_step_log() -> None:
+    """FinishRun and the sweep record the runs of an execution that was stopped: the log of a long
+    training is no shorter then than for RecordRun. The sweep ends before the next one begins.
+    """
+    for name, seconds in {"record_run": 900, "finish_run": 900, "reconcile_runs": 280}.items():
+        function = {"Handler": f"lambdas.{name}.handler.handle", "MemorySize": 3008}
+        lab(target="local").has_resource_properties(
+            "AWS::Lambda::Function", {**function, "Timeout": seconds}
+        )
 
 
 def test_a_job_gets_the_code_of_the_built_in_tasks() -> None:
@@ -205,7 +223,8 @@ def test_a_job_gets_the_code_of_the_built_in_tasks() -> None:
 
 def test_plan_suite_alone_may_read_the_tarball_and_no_other_asset() -> None:
     """It makes the copy in the lab's bucket from which jobs start."""
-    template, uri = lab(target="local"), Capture()
+    template = lab(target="local")
+    uri = Capture()
     plan = {"Handler": "lambdas.plan_suite.handler.handle"}
     source = {"Environment": {"Variables": {"SOURCE_S3_URI": {"Fn::Sub": uri}}}}
     template.has_resource_properties("AWS::Lambda::Function", {**plan, **source})

@@ -69,24 +69,25 @@ OURS = ("traindyno.lab.", "traindyno.aws.", "traindyno.store.")
 def named_by(handler: ModuleType) -> set[str]:
     """The parts that the functions called by a handler name in their parameters."""
     called = [
-        each
-        for each in vars(handler).values()
-        if inspect.isfunction(each) and each.__module__.startswith(OURS)
+        member
+        for member in vars(handler).values()
+        if inspect.isfunction(member) and member.__module__.startswith(OURS)
     ]
-    kinds = [kind for each in called for kind in inspect.get_annotations(each).values()]
+    kinds = [kind for function in called for kind in inspect.get_annotations(function).values()]
     return {part for kind in kinds for part in parts_of(kind)}
 
 
 def parts_of(kind: Any) -> Iterator[str]:
     """A protocol names the parts of its members, and of the protocols that it extends."""
-    name, module = getattr(kind, "__name__", kind), getattr(kind, "__module__", "")
+    name = getattr(kind, "__name__", kind)
+    module = getattr(kind, "__module__", "")
     if Protocol in getattr(kind, "__mro__", ()) and module.startswith("traindyno.lab."):
         members = [
-            member for each in kind.__mro__ for member in inspect.get_annotations(each).values()
+            member for base in kind.__mro__ for member in inspect.get_annotations(base).values()
         ]
         yield from (part for member in members for part in parts_of(member))
     elif kind is Serving:
-        yield from (part for each in fields(kind) for part in parts_of(each.type))
+        yield from (part for field in fields(kind) for part in parts_of(field.type))
     elif module.startswith("traindyno.store.") and "table" in inspect.signature(kind).parameters:
         yield "rows"
     else:
@@ -97,14 +98,16 @@ def parts_of(kind: Any) -> Iterator[str]:
 
 
 def granted_to(function: str) -> set[str]:
-    actions = {each.action for each in FunctionPolicy(lab(target="aws"), function).allowed()}
+    actions = {allowed.action for allowed in FunctionPolicy(lab(target="aws"), function).allowed()}
     assert [
-        each
-        for each in actions
-        if not any(is_of(each, patterns) for patterns in (ACCOMPANYING, *PARTS.values()))
+        action
+        for action in actions
+        if not any(is_of(action, patterns) for patterns in (ACCOMPANYING, *PARTS.values()))
     ] == []
     return {
-        part for part, patterns in PARTS.items() if any(is_of(each, patterns) for each in actions)
+        part
+        for part, patterns in PARTS.items()
+        if any(is_of(action, patterns) for action in actions)
     }
 
 
@@ -113,21 +116,21 @@ def is_of(action: str, patterns: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_role_allows_the_services_that_its_use_case_names_and_no_others(function: str) -> None:
+def test_a_role_allows_the_services_of_its_use_case_and_no_others(function: str) -> None:
     assert granted_to(function) == named_by(import_module(f"lambdas.{function}.handler"))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_has_the_variables_that_its_handler_reads(function: str) -> None:
+def test_a_function_has_the_variables_of_its_handler(function: str) -> None:
     handler = vars(import_module(f"lambdas.{function}.handler")).values()
     read = [
         field
-        for each in handler
-        if isinstance(each, type) and issubclass(each, LabEnvironment)
-        for field in fields(each)
+        for member in handler
+        if isinstance(member, type) and issubclass(member, LabEnvironment)
+        for field in fields(member)
     ]
     needed = {field.name.upper() for field in read if field.default is MISSING} - {"AWS_REGION"}
     named = {"Handler": f"lambdas.{function}.handler.handle"}
     (given,) = properties(lab(target="aws"), "AWS::Lambda::Function", named).values()
-    found = set(given["Environment"]["Variables"])
-    assert needed <= found <= {"LAB", *(field.name.upper() for field in read)}
+    variables = set(given["Environment"]["Variables"])
+    assert needed <= variables <= {"LAB", *(field.name.upper() for field in read)}

@@ -18,7 +18,9 @@ from tests.infra.synthesis import (
     statements,
 )
 
-RULE, FUNCTION, ALARM = "AWS::Events::Rule", "AWS::Lambda::Function", "AWS::CloudWatch::Alarm"
+RULE = "AWS::Events::Rule"
+FUNCTION = "AWS::Lambda::Function"
+ALARM = "AWS::CloudWatch::Alarm"
 
 
 def function_of(template: Template, state: str) -> str:
@@ -42,7 +44,7 @@ def test_an_ended_job_of_this_lab_wakes_finish_run() -> None:
     has_rule(lab(**OTHER_LAB), "FinishRun", EventPattern={**kind, "detail": ended})
 
 
-def test_an_execution_that_ends_early_wakes_stop_runs(template: Template) -> None:
+def test_an_early_end_of_an_execution_wakes_stop_runs(template: Template) -> None:
     machine = {"Ref": only(template, "AWS::StepFunctions::StateMachine")}
     early = {"status": ["ABORTED", "FAILED", "TIMED_OUT"], "stateMachineArn": [machine]}
     has_rule(template, "StopRuns", EventPattern={"detail": early})
@@ -58,19 +60,19 @@ def test_two_sweeps_of_the_schedule_do_not_overlap(template: Template) -> None:
     sweep = function_of(template, "ReconcileRuns")
     assert properties(template, FUNCTION)[sweep]["Timeout"] < 300
     (config,) = [
-        each
-        for each in properties(template, "AWS::Lambda::EventInvokeConfig").values()
-        if each["FunctionName"] == {"Ref": sweep}
+        invocation
+        for invocation in properties(template, "AWS::Lambda::EventInvokeConfig").values()
+        if invocation["FunctionName"] == {"Ref": sweep}
     ]
     assert config["MaximumRetryAttempts"] == 0
 
 
 def alarms() -> dict[str, dict[str, Any]]:
     """Alarm by the name of its construct."""
-    found = properties(lab(target="aws"), ALARM)
+    by_id = properties(lab(target="aws"), ALARM)
     return {
         re.sub(r"^(Monitoring|Serving)|[0-9A-F]{8}$", "", name): alarm
-        for name, alarm in found.items()
+        for name, alarm in by_id.items()
     }
 
 
@@ -90,15 +92,13 @@ def test_a_failed_suite_raises_an_alarm_and_a_refused_one_does_not(template: Tem
 
 
 @pytest.mark.parametrize("state", ["ReconcileRuns", "StopRuns", "FinishRun"])
-def test_an_error_of_a_function_that_no_execution_waits_for_raises_an_alarm(
-    template: Template, state: str
-) -> None:
+def test_an_error_of_an_unawaited_function_raises_an_alarm(template: Template, state: str) -> None:
     dimensions = [{"Name": "FunctionName", "Value": {"Ref": function_of(template, state)}}]
     errors = {"MetricName": "Errors", "Statistic": "Sum", "Threshold": 0, "Dimensions": dimensions}
     template.has_resource_properties(ALARM, errors)
 
 
-def test_a_sweep_that_is_missing_breaches(template: Template) -> None:
+def test_a_missing_sweep_breaches(template: Template) -> None:
     missing = {
         "MetricName": "Invocations",
         "ComparisonOperator": "LessThanThreshold",
@@ -119,7 +119,7 @@ def test_a_new_lab_does_not_begin_with_the_alarm_of_a_missing_sweep(template: Te
     assert build not in first
 
 
-def test_no_function_reserves_concurrency_which_accounts_with_a_low_limit_refuse() -> None:
+def test_no_function_reserves_concurrency_against_low_account_limits() -> None:
     for target in ("aws", "local"):
         lab(target=target).all_resources_properties(
             FUNCTION, {"ReservedConcurrentExecutions": Match.absent()}
@@ -163,7 +163,7 @@ def test_the_page_lists_each_alarm_once() -> None:
     assert f"| CloudWatch alarms | {len(listed)} |" in costs
 
 
-def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template: Template) -> None:
+def test_unhandled_events_go_to_a_queue_with_an_alarm(template: Template) -> None:
     queue = {"Fn::GetAtt": [only(template, "AWS::SQS::Queue"), "Arn"]}
     for state in ("FinishRun", "StopRuns", "ReconcileRuns", "BuildImage"):
         function = function_of(template, state)
@@ -171,16 +171,20 @@ def test_events_that_are_not_handled_go_to_a_queue_that_raises_an_alarm(template
         template.has_resource_properties(RULE, {"Targets": [Match.object_like(target)]})
         assert properties(template, FUNCTION)[function]["DeadLetterConfig"] == {"TargetArn": queue}
         sending = [
-            each
-            for each in statements(template, f"{state}Role")
-            if each["Action"] == "sqs:SendMessage"
+            statement
+            for statement in statements(template, f"{state}Role")
+            if statement["Action"] == "sqs:SendMessage"
         ]
-        assert [each["Resource"] for each in sending] == [queue]
+        assert [statement["Resource"] for statement in sending] == [queue]
     template.resource_count_is(RULE, 4)
     (policy,) = properties(template, "AWS::SQS::QueuePolicy").values()
-    allowed = [each for each in policy["PolicyDocument"]["Statement"] if each["Effect"] == "Allow"]
-    assert {each["Principal"]["Service"] for each in allowed} == {"events.amazonaws.com"}
-    sources = {flat(each["Condition"]["ArnEquals"]["aws:SourceArn"]) for each in allowed}
+    allowed = [
+        statement
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Effect"] == "Allow"
+    ]
+    assert {statement["Principal"]["Service"] for statement in allowed} == {"events.amazonaws.com"}
+    sources = {flat(statement["Condition"]["ArnEquals"]["aws:SourceArn"]) for statement in allowed}
     assert sources == {f"{name}.Arn" for name in properties(template, RULE)}
 
 
@@ -193,10 +197,13 @@ def test_notifications_are_encrypted_need_tls_and_alarms_may_use_their_key(
     document = {"Statement": Match.array_with([Match.object_like(denied)])}
     template.has_resource_properties("AWS::SNS::TopicPolicy", {"PolicyDocument": document})
     (policy,) = [
-        each["KeyPolicy"]["Statement"] for each in properties(template, "AWS::KMS::Key").values()
+        kms_key["KeyPolicy"]["Statement"]
+        for kms_key in properties(template, "AWS::KMS::Key").values()
     ]
     services = {
-        service for each in policy for service in as_list(each["Principal"].get("Service", []))
+        service
+        for statement in policy
+        for service in as_list(statement["Principal"].get("Service", []))
     }
     assert services == {"cloudwatch.amazonaws.com"}
 

@@ -25,17 +25,18 @@ def template(request: pytest.FixtureRequest) -> Template:
 
 
 def test_everything_in_the_stack_is_deleted_after_the_guard(template: Template) -> None:
-    resources, guard = template.to_json()["Resources"], only(template, GUARD)
+    resources = template.to_json()["Resources"]
+    guard = only(template, GUARD)
     assert set(resources) - needed(template, guard) == set()
-    assert not [name for name, each in resources.items() if f'"{guard}"' in json.dumps(each)], (
-        "it would wait for itself"
-    )
+    assert not [
+        name for name, resource in resources.items() if f'"{guard}"' in json.dumps(resource)
+    ], "it would wait for itself"
 
 
 def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Template) -> None:
     (name,) = [
-        each["StateMachineName"]
-        for each in properties(template, "AWS::StepFunctions::StateMachine").values()
+        machine["StateMachineName"]
+        for machine in properties(template, "AWS::StepFunctions::StateMachine").values()
     ]
     keyed = {"kms:Decrypt"} if name == "other-lab-suites" else set()
     allowed = statements(template, "GuardGuardLabRole")
@@ -62,5 +63,5 @@ def test_the_guard_may_look_and_delete_endpoints_and_nothing_else(template: Temp
     )
 
 
-def test_a_guard_that_does_not_answer_holds_nobody_up_for_an_hour(template: Template) -> None:
+def test_a_silent_guard_holds_nobody_up_for_an_hour(template: Template) -> None:
     template.has_resource_properties(GUARD, {"ServiceTimeout": "120"})

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import json
 import runpy
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -18,12 +20,12 @@ from tests.infra.synthesis import REPO_ROOT
 CHECKED: tuple[str, ...] = runpy.run_path(str(REPO_ROOT / "images/check_modules.py"))["MODULES"]
 # This module is part of the images only.
 TOOLKIT = "sagemaker_pytorch_container.training"
-INSTALLED_HERE = [each for each in CHECKED if each != TOOLKIT]
+INSTALLED_HERE = [module for module in CHECKED if module != TOOLKIT]
 JOBS_CODE = ("training", "traindyno/core", "traindyno/callbacks/hf_trainer.py")
 # The images have these of their own; each check_image.py imports torch.
 OF_THE_BASE = {"torch", "numpy"}
-SAY_WHAT_THE_JOBS_ADD = """
-import importlib, sys
+SAY_WHAT_IS_LOADED = """
+import importlib, json, sys
 checked, lines = sys.argv[1].split(), sys.argv[2].splitlines()
 for module in checked:
     importlib.import_module(module)
@@ -32,13 +34,8 @@ for line in lines:
     exec(line)
 roots = {line.split()[1].partition(".")[0] for line in lines}
 new = set(sys.modules) - before
-print("\\n".join(sorted(name for name in new if name.partition(".")[0] in roots)))
-"""
-SAY_WHAT_IS_LOADED = """
-import importlib, sys
-for module in sys.argv[1].split():
-    importlib.import_module(module)
-print("\\n".join({name.partition(".")[0] for name in sys.modules}))
+beside = [name for name in new if name.partition(".")[0] in roots]
+print(json.dumps([sorted({name.partition(".")[0] for name in before}), sorted(beside)]))
 """
 
 
@@ -55,33 +52,36 @@ def third_party_imports() -> set[str]:
     for path in files():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Import):
-                lines |= {f"import {each.name}" for each in node.names}
+                lines |= {f"import {alias.name}" for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
-                lines |= {f"from {node.module} import {each.name}" for each in node.names}
+                lines |= {f"from {node.module} import {alias.name}" for alias in node.names}
     known = sys.stdlib_module_names | ours | OF_THE_BASE
     return {line for line in lines if line.split()[1].partition(".")[0] not in known}
 
 
-def loaded_beside(checked: list[str]) -> list[str]:
-    """Modules that the jobs' imports load after those that the build imports."""
-    return said(SAY_WHAT_THE_JOBS_ADD, " ".join(checked), "\n".join(sorted(third_party_imports())))
-
-
-def said(script: str, *arguments: str) -> list[str]:
+@pytest.fixture(scope="module")
+def loaded() -> list[list[str]]:
+    """The packages that the build's imports load, and the modules that the jobs' imports load
+    after those.
+    """
+    lines = "\n".join(sorted(third_party_imports()))
     ran = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", SAY_WHAT_IS_LOADED, " ".join(INSTALLED_HERE), lines],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    return ran.stdout.split()
+    return list(json.loads(ran.stdout))
 
 
-def test_build_imports_every_third_party_module_that_the_jobs_code_imports() -> None:
+def test_build_imports_every_third_party_module_of_the_jobs_code(loaded: list[list[str]]) -> None:
     imports = third_party_imports()
     assert "from transformers import PreTrainedModel" in imports
     assert TOOLKIT in CHECKED
-    assert loaded_beside(INSTALLED_HERE) == []
+    assert loaded[1] == []
 
 
-def test_the_build_imports_the_models_that_jobs_train() -> None:
+def test_the_build_imports_the_models_of_jobs() -> None:
     """Transformers loads a model's module when a job makes the model, which no import statement
     shows.
     """
@@ -91,18 +91,17 @@ def test_the_build_imports_the_models_that_jobs_train() -> None:
         assert importlib.util.find_spec(name)
 
 
-def test_neuron_image_pins_each_loaded_package_that_uses_the_labs_additions() -> None:
+def test_neuron_image_pins_each_loaded_package_using_the_labs_additions(
+    loaded: list[list[str]],
+) -> None:
     """Its base pins some of them itself, such as accelerate, which transformers imports."""
-    additions, of_root = read_additions("neuron"), metadata.packages_distributions()
-    loaded = {
-        name
-        for root in said(SAY_WHAT_IS_LOADED, " ".join(INSTALLED_HERE))
-        for name in of_root.get(root, [])
-    }
+    additions = read_additions("neuron")
+    of_root = metadata.packages_distributions()
+    packages = {name for root in loaded[0] for name in of_root.get(root, [])}
     using = {
         canonicalize_name(name)
-        for name in loaded
-        if any(canonicalize_name(each) in additions for each in required_by(name))
+        for name in packages
+        if any(canonicalize_name(package) in additions for package in required_by(name))
     }
     assert "transformers" in using
     assert using - OF_THE_BASE <= {*additions, *read_base("neuron")}
@@ -111,5 +110,7 @@ def test_neuron_image_pins_each_loaded_package_that_uses_the_labs_additions() ->
 def required_by(package: str) -> list[str]:
     requirements = map(Requirement, metadata.requires(package) or [])
     return [
-        each.name for each in requirements if not each.marker or each.marker.evaluate(IN_THE_IMAGE)
+        requirement.name
+        for requirement in requirements
+        if not requirement.marker or requirement.marker.evaluate(IN_THE_IMAGE)
     ]

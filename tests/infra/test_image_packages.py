@@ -37,16 +37,16 @@ def conflicting(package: str, version: str, requires: list[str]) -> dict[str, di
 
 
 @pytest.mark.parametrize("image", PYTORCH)
-def test_what_the_lab_adds_runs_with_the_bases_published_lock(image: str, tmp_path: Path) -> None:
+def test_the_labs_additions_run_with_the_bases_published_lock(image: str, tmp_path: Path) -> None:
     assert unmet(CHECK, image, read_base(image), tmp_path) == []
 
 
-def test_the_neuron_base_may_hold_a_protobuf_that_its_own_toolkit_refuses(tmp_path: Path) -> None:
+def test_the_neuron_base_may_hold_a_protobuf_against_its_own_toolkit(tmp_path: Path) -> None:
     base = read_base("neuron")
     assert base["protobuf"]["version"] == "3.20.3"
     assert "protobuf>=5.28.1" in base["sagemaker-training"]["requires"]
-    found = unmet(CHECK, "neuron", base, tmp_path)
-    missing = [re.fullmatch(r"\S+ requires (\S+), which is not installed", line) for line in found]
+    lines = unmet(CHECK, "neuron", base, tmp_path)
+    missing = [re.fullmatch(r"\S+ requires (\S+), which is not installed", line) for line in lines]
     assert {
         Requirement(line[1]).name if line else "another problem" for line in missing
     } == NEURON_HAS
@@ -71,7 +71,7 @@ def test_neuron_images_packages_run_with_numpy_1_and_numpy_2(numpy: str, tmp_pat
     ],
     ids=["mlflow", "transformer-engine", "torch's own libraries"],
 )
-def test_a_conflict_of_packages_that_no_job_imports_stops_no_build(
+def test_a_conflict_of_unimported_packages_stops_no_build(
     image: str, unrelated: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
     assert unmet(CHECK, image, {**read_base(image), **unrelated}, tmp_path) == []
@@ -87,7 +87,7 @@ def test_a_conflict_of_packages_that_no_job_imports_stops_no_build(
         ("rich", "7.0", "typer requires rich>=12.3.0, found 7.0"),
     ],
 )
-def test_a_conflict_of_what_the_lab_adds_or_of_what_that_requires_fails_the_build(
+def test_a_conflict_of_the_labs_additions_or_their_requirements_fails_the_build(
     image: str, package: str, version: str, problem: str, tmp_path: Path
 ) -> None:
     base = {**read_base(image), **conflicting(package, version, [])}
@@ -95,7 +95,7 @@ def test_a_conflict_of_what_the_lab_adds_or_of_what_that_requires_fails_the_buil
 
 
 @pytest.mark.parametrize("image", PYTORCH)
-def test_a_package_that_is_missing_fails_the_build(image: str, tmp_path: Path) -> None:
+def test_a_missing_package_fails_the_build(image: str, tmp_path: Path) -> None:
     base = {name: row for name, row in read_base(image).items() if name != "filelock"}
     assert [line for line in unmet(CHECK, image, base, tmp_path) if line.endswith("not installed")]
 
@@ -108,15 +108,15 @@ def bounded_above(additions: dict[str, str]) -> set[str]:
         for line in own_requirements(name, version)
     ]
     names = {
-        str(canonicalize_name(each.name))
-        for each in requirements
-        if any(clause.operator in UPPER_BOUNDS for clause in each.specifier)
+        str(canonicalize_name(requirement.name))
+        for requirement in requirements
+        if any(clause.operator in UPPER_BOUNDS for clause in requirement.specifier)
     }
     return names - {"torch"}
 
 
 @pytest.mark.parametrize("image", [*PYTORCH, "neuron"])
-def test_image_pins_every_package_that_its_additions_bound_from_above(image: str) -> None:
+def test_image_pins_every_package_bounded_from_above_by_its_additions(image: str) -> None:
     """No update of the base makes one too new.
 
     The base's lock settles what its own packages require.
@@ -137,10 +137,9 @@ def test_a_base_with_a_newer_version_of_a_bounded_package_stops_no_build(
 
 
 @pytest.mark.parametrize("image", PYTORCH)
-def test_the_images_add_only_what_the_base_lacks_has_too_old_or_could_get_too_new(
-    image: str, tmp_path: Path
-) -> None:
-    base, additions = read_base(image), read_additions(image)
+def test_the_images_add_only_missing_old_or_unbounded_packages(image: str, tmp_path: Path) -> None:
+    base = read_base(image)
+    additions = read_additions(image)
     too_old = {name for name in additions if name in base} - bounded_above(additions)
     assert too_old == {"idna", "pyarrow"}
     for name in too_old:
@@ -175,7 +174,7 @@ def test_the_script_ends_a_build_with_its_findings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("image", [*PYTORCH, "neuron"])
-def test_the_check_starts_from_every_package_that_is_added(image: str) -> None:
+def test_the_check_starts_from_every_added_package(image: str) -> None:
     added = CHECK.read_added(requirements_file(image).read_text())
     assert {canonicalize_name(name) for name in added} == set(read_additions(image))
     dockerfile = (REPO_ROOT / "images" / image / "Dockerfile").read_text()

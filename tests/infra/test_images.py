@@ -28,10 +28,19 @@ from tests.infra.synthesis import (
 from traindyno.aws import image_addresses
 
 IMAGES = [*image_addresses.IMAGES.values()]
-BUILD, PROJECT = "Custom::TraindynoImage", "AWS::CodeBuild::Project"
+BUILD = "Custom::TraindynoImage"
+PROJECT = "AWS::CodeBuild::Project"
 # SageMaker ends a job after 28 days.
 LONGEST_EXECUTION_DAYS = 28
 PINNED = re.compile(r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")
+PROGRAM = """#!/bin/bash
+echo "$(basename "$0") $*" >> "$FOLDER/log"
+answers="$FOLDER/$1"
+[ -f "$answers" ] || exit 0
+status=$(head -n 1 "$answers")
+[ "$(wc -l < "$answers")" -lt 1 ] || sed -i 1d "$answers"
+exit "$status"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +48,9 @@ def accelerators() -> Template:
     return synthesise(target="aws", file="neuron = true").template("LabImages")
 
 
-def test_images_are_immutable_and_scanned_and_outlast_the_executions_that_use_them() -> None:
-    template, kept = lab(target="aws", file="neuron = true"), Capture()
+def test_images_are_immutable_and_scanned_and_outlast_their_executions() -> None:
+    template = lab(target="aws", file="neuron = true")
+    kept = Capture()
     scanned = {
         "ImageTagMutability": "IMMUTABLE",
         "ImageScanningConfiguration": {"ScanOnPush": True},
@@ -73,31 +83,31 @@ def test_a_failed_image_for_accelerators_leaves_the_lab_whole(
     synthesise(target="aws").template("LabImages").resource_count_is(BUILD, 1)
 
 
-def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
+def test_plan_suite_may_read_the_address_of_each_built_image(
     template: Template, accelerators: Template
 ) -> None:
     addresses = {
-        each["Name"]: flat(each["Value"])
+        parameter["Name"]: flat(parameter["Value"])
         for stack in (template, accelerators)
-        for each in properties(stack, "AWS::SSM::Parameter").values()
+        for parameter in properties(stack, "AWS::SSM::Parameter").values()
     }
     assert sorted(addresses) == [f"/traindyno/traindyno/images/{name}" for name in IMAGES]
     (statement,) = [
-        each
-        for each in statements(template, "PlanSuiteRole")
-        if each["Action"] == "ssm:GetParameters"
+        allowed
+        for allowed in statements(template, "PlanSuiteRole")
+        if allowed["Action"] == "ssm:GetParameters"
     ]
     assert [
-        flat(each).partition(":parameter")[2] for each in as_list(statement["Resource"])
+        flat(arn).partition(":parameter")[2] for arn in as_list(statement["Resource"])
     ] == sorted(addresses)
     for stack in (template, accelerators):
         for resource in stack.find_resources("AWS::SSM::Parameter").values():
             assert set(resource["DependsOn"]) & set(stack.find_resources(BUILD))
     (variables,) = [
-        each["Environment"]["Variables"]
-        for each in properties(template, "AWS::Lambda::Function").values()
-        if "IMAGE_TAGS" in each.get("Environment", {}).get("Variables", {})
-        and each["Timeout"] == LONG_SECONDS
+        function["Environment"]["Variables"]
+        for function in properties(template, "AWS::Lambda::Function").values()
+        if "IMAGE_TAGS" in function.get("Environment", {}).get("Variables", {})
+        and function["Timeout"] == LONG_SECONDS
     ]
     tags = json.loads(variables["IMAGE_TAGS"])
     for name, address in addresses.items():
@@ -105,9 +115,7 @@ def test_plan_suite_may_read_the_address_of_each_image_that_was_built(
         assert address.endswith(f"traindyno-lab/{image}:{tags[image]}")
 
 
-def test_a_changed_image_builds_that_image_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_image_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = tmp_path / "images"
     shutil.copytree(REPO_ROOT / "images", changed / "images")
     first = synthesise(target="aws", file="neuron = true")
@@ -115,7 +123,9 @@ def test_a_changed_image_builds_that_image_again(
     with (changed / "images/efa/check_image.py").open("a") as file:
         file.write("# changed\n")
     second = synthesise.__wrapped__(target="aws", file="neuron = true")
-    before, after = (properties(each.template("LabImages"), BUILD) for each in (first, second))
+    before, after = (
+        properties(assembly.template("LabImages"), BUILD) for assembly in (first, second)
+    )
     assert [
         name for name, build in before.items() if build["Address"] != after[name]["Address"]
     ] == [name for name in before if "Efa" in name]
@@ -150,7 +160,9 @@ def test_each_end_of_a_build_reaches_the_function_before_the_first_build_starts(
 def run_build_commands(
     template: Template, folder: Path, *, answers: dict[str, str]
 ) -> tuple[int, list[str]]:
-    """``answers``: first words of a command of docker → its exit statuses, call by call."""
+    """Runs the commands of a build; ``answers`` maps the first words of a docker command to its
+    exit statuses, call by call.
+    """
     for name, words in answers.items():
         (folder / name).write_text("\n".join(words.split()))
     (folder / "bin").mkdir()
@@ -173,16 +185,6 @@ def run_build_commands(
     return ended.returncode, (folder / "log").read_text().splitlines()
 
 
-PROGRAM = """#!/bin/bash
-echo "$(basename "$0") $*" >> "$FOLDER/log"
-answers="$FOLDER/$1"
-[ -f "$answers" ] || exit 0
-status=$(head -n 1 "$answers")
-[ "$(wc -l < "$answers")" -lt 1 ] || sed -i 1d "$answers"
-exit "$status"
-"""
-
-
 @pytest.mark.parametrize(
     ("answers", "expected"),
     [
@@ -196,7 +198,7 @@ exit "$status"
 def test_a_build_logs_in_to_both_registries_and_is_tried_twice(
     template: Template, tmp_path: Path, answers: dict[str, str], expected: tuple[int, int, int]
 ) -> None:
-    """``expected``: exit status, builds and pushes."""
+    """Expected are the exit status, the builds and the pushes."""
     status, log = run_build_commands(template, tmp_path, answers=answers)
     logins = [line.rpartition(" ")[2] for line in log if line.startswith("docker login")]
     assert logins == ["1.dkr.ecr.eu-west-1.amazonaws.com", "public.ecr.aws"]
@@ -218,11 +220,11 @@ def built_files(assembly: Assembly) -> dict[str, dict[str, bytes]]:
     """Image → path → content, as CodeBuild gets them."""
     manifests = [json.loads(path.read_text()) for path in assembly.folder.glob("*.assets.json")]
     folders = [
-        assembly.folder / each["source"]["path"]
+        assembly.folder / file["source"]["path"]
         for one in manifests
-        for each in one["files"].values()
+        for file in one["files"].values()
     ]
-    found = [
+    contents = [
         {
             str(path.relative_to(folder)): path.read_bytes()
             for path in folder.rglob("*")
@@ -233,21 +235,21 @@ def built_files(assembly: Assembly) -> dict[str, dict[str, bytes]]:
     ]
     return {
         name.partition("/")[0]: files
-        for files in found
+        for files in contents
         for name in files
         if name.endswith("/Dockerfile")
     }
 
 
-def test_each_image_is_built_from_its_own_folder_and_what_the_images_share() -> None:
-    found = built_files(synthesise(target="aws", file="neuron = true"))
-    assert set(found) == set(IMAGES)
-    for name, files in found.items():
+def test_each_image_is_built_from_its_own_folder_and_the_shared_files() -> None:
+    built = built_files(synthesise(target="aws", file="neuron = true"))
+    assert set(built) == set(IMAGES)
+    for name, files in built.items():
         assert {path.partition("/")[0] for path in files if "/" in path} == {name}
         assert {"check_packages.py", "pytorch_requirements.txt"} <= set(files)
 
 
-def test_failed_build_writes_a_log_that_outlives_the_rollback(accelerators: Template) -> None:
+def test_the_log_of_a_failed_build_outlives_the_rollback(accelerators: Template) -> None:
     kept = {"DeletionPolicy": "Retain", "Properties": {"RetentionInDays": 30}}
     for name in accelerators.find_resources("AWS::Logs::LogGroup", kept):
         log = {"LogsConfig": {"CloudWatchLogs": {"GroupName": {"Ref": name}}}}
@@ -303,7 +305,7 @@ def lint(dockerfile: Path) -> "subprocess.CompletedProcess[str]":
         ("ENTRYPOINT python train.py", "DL3025"),
     ],
 )
-def test_the_linter_refuses_what_an_image_must_not_do(tmp_path: Path, line: str, rule: str) -> None:
+def test_the_linter_refuses_bad_images(tmp_path: Path, line: str, rule: str) -> None:
     dockerfile = (REPO_ROOT / "images" / "efa" / "Dockerfile").read_text()
     changed = (
         re.sub("^FROM .*", line, dockerfile, flags=re.MULTILINE)
@@ -317,7 +319,7 @@ def test_the_linter_refuses_what_an_image_must_not_do(tmp_path: Path, line: str,
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_an_image_locks_what_this_repository_is_tested_with(name: str) -> None:
+def test_an_image_locks_the_tested_versions_of_this_repository(name: str) -> None:
     tested = set(read_pins(REPO_ROOT / "requirements.txt"))
     for line in read_pins(requirements_file(name)):
         assert line in tested or line.partition("==")[0] in NEEDED_BY_BASES, line

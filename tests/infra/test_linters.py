@@ -57,9 +57,7 @@ def test_the_state_machine_is_valid(definition: dict[str, Any], tmp_path: Path) 
     assert answer.returncode == 0, answer.stdout
 
 
-def test_a_transition_that_leads_nowhere_is_found(
-    definition: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_transition_to_nowhere_is_found(definition: dict[str, Any], tmp_path: Path) -> None:
     broken = copy.deepcopy(definition)
     broken["States"][broken["StartAt"]]["Next"] = "Nowhere"
     answer = validate(broken, tmp_path)
@@ -72,7 +70,9 @@ def broken() -> dict[str, Any]:
     """A wrong property, and buckets that may be public."""
     document = dict(lab(**OTHER_LAB).to_json())
     (queue,) = [
-        each for each in document["Resources"].values() if each["Type"] == "AWS::SQS::Queue"
+        resource_of_kind
+        for resource_of_kind in document["Resources"].values()
+        if resource_of_kind["Type"] == "AWS::SQS::Queue"
     ]
     queue["Properties"]["MessageRetention"] = 5
     for resource in document["Resources"].values():
@@ -89,9 +89,9 @@ def test_cfn_lint_finds_nothing_in_a_lab_with_every_setting_and_a_wrong_property
     clean = write_template(lab(**OTHER_LAB).to_json(), tmp_path / "clean")
     wrong = write_template(broken, tmp_path / "broken")
     answer = run_linter("cfn-lint", "--format", "json", clean, wrong)
-    found = json.loads(answer.stdout)
-    assert {each["Filename"] for each in found} == {str(wrong)}, answer.stdout
-    assert any("MessageRetention" in each["Message"] for each in found)
+    findings = json.loads(answer.stdout)
+    assert {finding["Filename"] for finding in findings} == {str(wrong)}, answer.stdout
+    assert any("MessageRetention" in finding["Message"] for finding in findings)
     assert answer.returncode != 0
 
 
@@ -103,20 +103,20 @@ def test_checkov_finds_nothing_and_a_public_bucket(broken: dict[str, Any], tmp_p
     answer = run_linter(
         "checkov", "--config-file", REPO_ROOT / ".checkov.yaml", *files, "--output", "json"
     )
-    found = json.loads(answer.stdout)
+    report = json.loads(answer.stdout)
     failed = {
-        (Path(each["file_path"]).parent.name, each["check_id"])
-        for each in found["results"]["failed_checks"]
+        (Path(check["file_path"]).parent.name, check["check_id"])
+        for check in report["results"]["failed_checks"]
     }
     assert ("broken", "CKV_AWS_53") in failed, answer.stdout
     assert {folder for folder, _ in failed} == {"broken"}
-    assert found["summary"]["resource_count"] == 2 * len(broken["Resources"])
+    assert report["summary"]["resource_count"] == 2 * len(broken["Resources"])
 
 
 @pytest.mark.parametrize(
     ("file", "key"), [(".checkov.yaml", "skip-check"), (".cfnlintrc.yaml", "ignore_checks")]
 )
-def test_every_check_that_is_skipped_has_a_written_reason(file: str, key: str) -> None:
+def test_every_skipped_check_has_a_written_reason(file: str, key: str) -> None:
     text = (REPO_ROOT / file).read_text()
     lines = text.splitlines()
     for name in yaml.safe_load(text)[key]:

@@ -38,7 +38,7 @@ def needed(policy: FunctionPolicy, function: str) -> set[Allowed]:
 
 
 def missing(allowed: frozenset[Allowed], needs: set[Allowed]) -> list[Allowed]:
-    return sorted(need for need in needs if not any(each.covers(need) for each in allowed))
+    return sorted(need for need in needs if not any(grant.covers(need) for grant in allowed))
 
 
 @EVERY_TEMPLATE
@@ -57,19 +57,20 @@ def test_without_any_one_permission_a_call_of_the_function_is_denied(
     role loses.
     """
     policy = policy_of(function, context)
-    allowed, needs = policy.allowed(), needed(policy, function)
-    assert [each for each in sorted(allowed) if not missing(allowed - {each}, needs)] == []
+    allowed = policy.allowed()
+    needs = needed(policy, function)
+    assert [grant for grant in sorted(allowed) if not missing(allowed - {grant}, needs)] == []
     assert [
-        each for each in sorted(allowed - needs) if not each.action.startswith("logs:")
+        grant for grant in sorted(allowed - needs) if not grant.action.startswith("logs:")
     ] == [], "it reaches further"
 
 
 def test_every_function_of_the_lab_has_calls_in_the_record() -> None:
     functions = properties(lab(**CONTEXTS["neuron"]), "AWS::Lambda::Function").values()
     handlers = {
-        each["Handler"].split(".")[1]
-        for each in functions
-        if each["Handler"].startswith("lambdas.")
+        function["Handler"].split(".")[1]
+        for function in functions
+        if function["Handler"].startswith("lambdas.")
     }
     assert handlers == set(FUNCTIONS)
 
@@ -80,11 +81,11 @@ def test_a_call_on_a_resource_of_another_lab_is_denied() -> None:
         call for call in CALLS if str(call).startswith("submit_run sagemaker:CreateTrainingJob")
     )
     others = replace(start, parameters=(*start.parameters, ("TrainingJobName", "another--job")))
-    denied = [each.action for each in missing(policy.allowed(), set(policy.needed_by(others)))]
+    denied = [need.action for need in missing(policy.allowed(), set(policy.needed_by(others)))]
     assert denied == ["sagemaker:AddTags", "sagemaker:CreateTrainingJob"]
 
 
-def test_wildcards_cover_what_iam_says_they_cover() -> None:
+def test_wildcards_cover_the_same_as_in_iam() -> None:
     pattern = Allowed("s3:GetObject", "arn:aws:s3:::a.b/runs/*")
     assert pattern.covers(Allowed("s3:GetObject", "arn:aws:s3:::a.b/runs/x/y"))
     assert not pattern.covers(Allowed("s3:GetObject", "arn:aws:s3:::acb/runs/x"))

@@ -42,6 +42,7 @@ WITHOUT_RESOURCES = {
     "servicequotas:ListAWSDefaultServiceQuotas",
     "servicequotas:ListServiceQuotas",
 }
+OURS = "arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId"
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +50,13 @@ def template() -> Template:
     return lab(target="local")
 
 
-def actions_of(found: list[dict[str, Any]]) -> set[str]:
-    return {action for statement in found for action in as_list(statement["Action"])}
+def actions_of(policy: list[dict[str, Any]]) -> set[str]:
+    return {action for statement in policy for action in as_list(statement["Action"])}
 
 
-def resources_for(found: list[dict[str, Any]], action: str) -> list[str]:
-    allowing = [each for each in found if action in as_list(each["Action"])]
-    return [flat(resource) for each in allowing for resource in as_list(each["Resource"])]
+def resources_for(policy: list[dict[str, Any]], action: str) -> list[str]:
+    allowing = [statement for statement in policy if action in as_list(statement["Action"])]
+    return [flat(resource) for statement in allowing for resource in as_list(statement["Resource"])]
 
 
 def test_each_function_has_a_role_of_its_own(template: Template) -> None:
@@ -64,7 +65,7 @@ def test_each_function_has_a_role_of_its_own(template: Template) -> None:
     assert len(roles) == len(functions) == len({*STATES, "GuardLab"})
 
 
-def test_no_role_has_all_actions_or_all_resources_where_one_can_be_named(
+def test_no_role_has_all_actions_or_all_nameable_resources(
     template: Template,
 ) -> None:
     for name in properties(template, "AWS::IAM::Role"):
@@ -101,10 +102,10 @@ def test_the_training_role_is_handed_over_by_submit_run_to_sagemaker_only(
 def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only(
     template: Template,
 ) -> None:
-    found = statements(template, "IdentityTrainingRole")
-    written = {name.rpartition("Arn/")[2] for name in resources_for(found, "s3:PutObject")}
+    policy = statements(template, "IdentityTrainingRole")
+    written = {name.rpartition("Arn/")[2] for name in resources_for(policy, "s3:PutObject")}
     assert written == {"runs/*", "trained/*", "prepared/*"}
-    assert any(name.endswith("/data/*") for name in resources_for(found, "s3:GetObject"))
+    assert any(name.endswith("/data/*") for name in resources_for(policy, "s3:GetObject"))
     here = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
     trusted = {"Principal": {"Service": "sagemaker.amazonaws.com"}, "Condition": here}
     trust = {"AssumeRolePolicyDocument": {"Statement": [Match.object_like(trusted)]}}
@@ -113,7 +114,7 @@ def test_a_training_job_reads_data_and_source_but_writes_results_and_tokens_only
     )
 
 
-def test_a_job_may_read_the_buckets_that_the_file_names_and_no_others() -> None:
+def test_a_job_may_read_the_named_buckets_and_no_others() -> None:
     plain, named = (
         {
             name
@@ -126,42 +127,47 @@ def test_a_job_may_read_the_buckets_that_the_file_names_and_no_others() -> None:
 
 
 def test_the_state_machine_invokes_its_six_functions_and_nothing_else(template: Template) -> None:
-    found = statements(template, "OrchestrationRole")
-    invoked = resources_for(found, "lambda:InvokeFunction")
+    policy = statements(template, "OrchestrationRole")
+    invoked = resources_for(policy, "lambda:InvokeFunction")
     assert len(invoked) == 6
     assert not any("*" in name for name in invoked)
-    assert resources_for(found, "states:StartExecution") == [
+    assert resources_for(policy, "states:StartExecution") == [
         "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:traindyno-suites"
     ]
 
 
-OURS = "arn:AWS::Partition:sagemaker:AWS::Region:AWS::AccountId"
-
-
 @pytest.mark.parametrize("role", ["FunctionsReconcileRunsRole", "GuardGuardLabRole"])
 def test_functions_end_endpoints_with_this_labs_tag_only(template: Template, role: str) -> None:
-    found = statements(template, role)
-    of_hosting = [each for each in found if re.search("Endpoint|Model", str(each["Action"]))]
-    names = {flat(resource) for each in of_hosting for resource in as_list(each["Resource"])}
+    policy = statements(template, role)
+    of_hosting = [
+        statement for statement in policy if re.search("Endpoint|Model", str(statement["Action"]))
+    ]
+    names = {
+        flat(resource) for statement in of_hosting for resource in as_list(statement["Resource"])
+    }
     assert all(
-        re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config)/traindyno--\*", each)
-        for each in names - {"*"}
+        re.fullmatch(rf"{OURS}:(model|endpoint|endpoint-config)/traindyno--\*", name)
+        for name in names - {"*"}
     )
-    (ending,) = [each for each in found if "sagemaker:DeleteEndpoint" in as_list(each["Action"])]
+    (ending,) = [
+        statement
+        for statement in policy
+        if "sagemaker:DeleteEndpoint" in as_list(statement["Action"])
+    ]
     assert ending["Condition"] == {"StringEquals": {"aws:ResourceTag/traindyno:lab": "traindyno"}}
-    assert not {"sagemaker:CreateEndpoint", "iam:PassRole"} & actions_of(found)
+    assert not {"sagemaker:CreateEndpoint", "iam:PassRole"} & actions_of(policy)
 
 
 def test_a_served_model_reads_its_copy_and_writes_no_object(template: Template) -> None:
-    found = statements(template, "ServedModelRole")
-    assert {name.rpartition("Arn/")[2] for name in resources_for(found, "s3:GetObject")} == {
+    policy = statements(template, "ServedModelRole")
+    assert {name.rpartition("Arn/")[2] for name in resources_for(policy, "s3:GetObject")} == {
         "models/*"
     }
     assert not {"s3:PutObject", "secretsmanager:GetSecretValue", "dynamodb:GetItem"} & actions_of(
-        found
+        policy
     )
     images = {
-        name.rpartition("repository/")[2] for name in resources_for(found, "ecr:BatchGetImage")
+        name.rpartition("repository/")[2] for name in resources_for(policy, "ecr:BatchGetImage")
     }
     assert images == {"pytorch-inference"}
     named = statements(lab(**OTHER_LAB), "ServedModelRole")
@@ -183,15 +189,15 @@ def test_jobs_in_a_vpc_with_keys_and_a_secret_may_use_them_and_others_may_not() 
     }
     plain = statements(lab(target="aws"), "IdentityTrainingRole")
     assert not (further | {"ec2:CreateNetworkInterface"}) & actions_of(plain)
-    found = statements(lab(**OTHER_LAB), "IdentityTrainingRole")
-    assert "ec2:CreateNetworkInterface" in actions_of(found)
-    assert resources_for(found, "secretsmanager:GetSecretValue") == [SECRET]
-    assert set(resources_for(found, "kms:Decrypt")) == {KEY, f"{KEY}-of-data"}
-    assert resources_for(found, "kms:CreateGrant") == [KEY]
-    assert resources_for(found, "kms:GenerateDataKey") == [KEY]
+    policy = statements(lab(**OTHER_LAB), "IdentityTrainingRole")
+    assert "ec2:CreateNetworkInterface" in actions_of(policy)
+    assert resources_for(policy, "secretsmanager:GetSecretValue") == [SECRET]
+    assert set(resources_for(policy, "kms:Decrypt")) == {KEY, f"{KEY}-of-data"}
+    assert resources_for(policy, "kms:CreateGrant") == [KEY]
+    assert resources_for(policy, "kms:GenerateDataKey") == [KEY]
 
 
-def test_settings_of_jobs_reach_the_functions_that_plan_and_start_them() -> None:
+def test_settings_of_jobs_reach_the_planning_and_starting_functions() -> None:
     for folder in ("plan_suite", "submit_run"):
         told = Capture()
         variables = {"Environment": {"Variables": {"LAB_JOBS": told}}}

@@ -40,13 +40,13 @@ def test_the_rules_fail_the_synthesis_of_a_bucket_without_tls_and_logs(tmp_path:
     with pytest.raises(RuntimeError, match="AwsSolutions-S1"):
         app.synth()
     report = json.loads((tmp_path / "validation-report.json").read_text())
-    found = {
+    names = {
         finding["ruleName"]
         for plugin in report["pluginReports"]
         for finding in plugin["violations"]
     }
     assert {"AwsSolutions-S1", "AwsSolutions-S10"} <= {
-        name.partition("::")[2] or name for name in found
+        name.partition("::")[2] or name for name in names
     }
 
 

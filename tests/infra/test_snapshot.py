@@ -41,7 +41,7 @@ def statements_of(given: Any) -> Iterator[dict[str, Any]]:
     """Sorted members; a reference is the text that ``flat`` makes of it."""
     match given:
         case {"Effect": effect, "Action": action}:
-            resources = sorted(flat(each) for each in as_list(given.get("Resource", [])))
+            resources = sorted(flat(resource) for resource in as_list(given.get("Resource", [])))
             others = given.keys() - {"Effect", "Action", "Resource"}
             yield {
                 "Effect": effect,
@@ -50,20 +50,20 @@ def statements_of(given: Any) -> Iterator[dict[str, Any]]:
                 **{name: given[name] for name in others},
             }
         case dict():
-            for each in given.values():
-                yield from statements_of(each)
+            for part in given.values():
+                yield from statements_of(part)
         case list():
-            for each in given:
-                yield from statements_of(each)
+            for part in given:
+                yield from statements_of(part)
 
 
 def test_a_changed_resource_or_statement_is_seen_in_the_record() -> None:
     assembly = synthesise(target="aws", file="neuron = true")
-    found = "".join(
+    record = "".join(
         f"{line}\n"
         for stack in ("Lab", "LabImages")
         for line in (f"# {stack}", *lines_of(assembly.template(stack)))
     )
     if os.environ.get("RECORD"):
-        FILE.write_text(found)
-    assert found.splitlines() == FILE.read_text().splitlines()
+        FILE.write_text(record)
+    assert record.splitlines() == FILE.read_text().splitlines()

@@ -17,6 +17,7 @@ from traindyno.core.errors import (
     Throttled,
 )
 from traindyno.core.jobs.run_attempts import MOST_ATTEMPTS
+from traindyno.core.suite.suite import MOST_HOURS
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_a_refusal_ends_the_execution_with_its_name_and_full_text(states: dict[s
     assert (fail["ErrorPath"], fail["CausePath"]) == ("$.refused.error", "$.refused.cause")
 
 
-def test_data_is_prepared_before_the_first_round_where_any_is_due(states: dict[str, Any]) -> None:
+def test_due_data_is_prepared_before_the_first_round(states: dict[str, Any]) -> None:
     _refused, due = states["Allowed"]["Choices"]
     assert (due["Variable"], due["IsPresent"], due["Next"]) == (
         "$.preparations",
@@ -77,7 +78,7 @@ def test_data_is_prepared_before_the_first_round_where_any_is_due(states: dict[s
 
 def test_a_failed_preparation_is_the_executions_own_failure(states: dict[str, Any]) -> None:
     submit = states["PrepareData"]["ItemProcessor"]["States"]["SubmitPreparation"]
-    assert [each["ErrorEquals"] for each in submit["Catch"]] == [["StartLater"]]
+    assert [catch["ErrorEquals"] for catch in submit["Catch"]] == [["StartLater"]]
     assert "Catch" not in states["PrepareData"]
     assert PreparationFailed.__name__ not in retries(submit)
 
@@ -91,7 +92,7 @@ def test_a_preparation_is_submitted_and_awaited_as_a_run_is(
     )
     own = {"Next", "End", "Catch"}
     prepare, run = (
-        {name: value for name, value in each.items() if name not in own} for each in submits
+        {name: value for name, value in submit.items() if name not in own} for submit in submits
     )
     assert prepare == run
 
@@ -158,6 +159,31 @@ def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(
     )
 
 
+def least_wait_seconds(rule: dict[str, Any]) -> float:
+    """Full jitter: each wait is uniform between 0 and its longest, with a variance of longest² /
+    12. Five deviations below the mean of their sum.
+    """
+    longest: list[float] = [
+        min(rule["IntervalSeconds"] * rule["BackoffRate"] ** number, rule["MaxDelaySeconds"])
+        for number in range(rule["MaxAttempts"])
+    ]
+    deviation = math.sqrt(sum(seconds**2 for seconds in longest) / 12)
+    return sum(longest) / 2 - 5 * deviation
+
+
+def test_waiting_for_a_slot_ends_with_the_suites_hours_and_not_before(
+    run_states: dict[str, Any],
+) -> None:
+    """A run that waits for quota or for room under the cap, in the longest suite.
+
+    Step Functions ends an execution at 25,000 events; a try is scheduled, started, submitted and
+    failed. The rest is for the run's other tries.
+    """
+    rule = retries(run_states["SubmitRun"])[SlotUnavailable.__name__]
+    assert least_wait_seconds(rule) >= MOST_HOURS * 3600
+    assert 4 * rule["MaxAttempts"] < 25_000 - 3_000
+
+
 def every_task(states: dict[str, Any], run_states: dict[str, Any]) -> list[dict[str, Any]]:
     preparing = states["PrepareData"]["ItemProcessor"]["States"]
     every = (*states.values(), *preparing.values(), *run_states.values())
@@ -182,15 +208,7 @@ def test_throttling_is_retried_in_every_state_for_at_least_a_quarter_of_an_hour(
     for task in every_task(states, run_states):
         rule = retries(task)[error]
         assert rule["JitterStrategy"] == "FULL"
-        longest = [
-            min(rule["IntervalSeconds"] * rule["BackoffRate"] ** number, rule["MaxDelaySeconds"])
-            for number in range(rule["MaxAttempts"])
-        ]
-        # Full jitter: each wait is uniform between 0 and its longest, with a variance of longest² /
-        # 12.
-        mean = sum(longest) / 2
-        deviation = math.sqrt(sum(seconds**2 for seconds in longest) / 12)
-        assert mean - 5 * deviation > 15 * 60
+        assert least_wait_seconds(rule) > 15 * 60
 
 
 def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict[str, Any]) -> None:
@@ -198,7 +216,8 @@ def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict
 
     What can't be recorded fails the child execution.
     """
-    submit, record = run_states["SubmitRun"], run_states["RecordRun"]
+    submit = run_states["SubmitRun"]
+    record = run_states["RecordRun"]
     _, catch = submit["Catch"]
     assert (catch["ErrorEquals"], catch["Next"], catch["ResultPath"]) == (
         ["States.ALL"],
@@ -214,7 +233,7 @@ def test_whatever_happens_to_a_job_each_of_its_runs_is_recorded(run_states: dict
     )
 
 
-def test_the_runs_that_a_job_left_go_on_at_once_in_each_of_its_attempts(
+def test_remaining_runs_go_on_at_once_in_each_attempt_of_their_job(
     run_states: dict[str, Any],
 ) -> None:
     for error in (RunsLeft, JobTimeUsed):
@@ -251,7 +270,7 @@ def test_the_machine_is_standard_logged_traced_and_ends_some_day() -> None:
     assert definition(lab(target="aws"))["TimeoutSeconds"] == 28 * 24 * 3600
 
 
-def test_a_run_whose_turn_to_start_is_later_waits_for_it_in_one_state(
+def test_a_run_with_a_later_turn_waits_in_one_state(
     run_states: dict[str, Any],
 ) -> None:
     later, _ = run_states["SubmitRun"]["Catch"]

@@ -21,7 +21,8 @@ from traindyno.core.s3_keys import saved_model_key, suite_key
 from traindyno.slices.training.card import card_key
 from traindyno.store.results_bucket import USABLE_SECONDS
 
-BUCKET, TABLE = "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable"
+BUCKET = "AWS::S3::Bucket"
+TABLE = "AWS::DynamoDB::GlobalTable"
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def encrypted_with(**default: str) -> dict[str, Any]:
     rules = [{"ServerSideEncryptionByDefault": default}]
     return {
         "BucketEncryption": {
-            "ServerSideEncryptionConfiguration": [Match.object_like(each) for each in rules]
+            "ServerSideEncryptionConfiguration": [Match.object_like(rule) for rule in rules]
         }
     }
 
@@ -61,7 +62,7 @@ def test_every_access_needs_tls(template: Template) -> None:
         )
 
 
-def test_prepared_data_outlasts_the_longest_execution_that_may_begin_to_read_it(
+def test_prepared_data_outlasts_the_longest_execution(
     lifecycle: list[dict[str, Any]],
 ) -> None:
     (days,) = [rule["ExpirationInDays"] for rule in lifecycle if rule.get("Prefix") == "prepared/"]
@@ -102,9 +103,7 @@ def test_the_table_is_paid_by_request_restorable_and_has_an_index_of_open_rows(
 @pytest.mark.parametrize(
     ("file", "is_kept"), [("", False), ("termination_protection = true", True)]
 )
-def test_the_lab_is_protected_from_deletion_where_the_file_asks_for_it(
-    file: str, is_kept: bool
-) -> None:
+def test_the_lab_is_protected_from_deletion_at_the_files_request(file: str, is_kept: bool) -> None:
     manifest = json.loads(
         (synthesise(target="aws", file=file).folder / "manifest.json").read_text()
     )
@@ -112,33 +111,35 @@ def test_the_lab_is_protected_from_deletion_where_the_file_asks_for_it(
     assert stack.get("terminationProtection", False) == is_kept
 
 
-def test_results_have_the_labs_key_and_stay_where_the_file_asks_for_it() -> None:
+def test_results_have_the_labs_key_and_stay_at_the_files_request() -> None:
     template = lab(target="aws", file=f'keep_results = true\noutput_key = "{KEY}"')
     keyed = encrypted_with(SSEAlgorithm="aws:kms", KMSMasterKeyID=KEY)
     template.has_resource(BUCKET, {"Properties": keyed, "DeletionPolicy": "Retain"})
     template.has_resource(TABLE, {"DeletionPolicy": "Retain"})
     emptied = properties(template, "Custom::S3AutoDeleteObjects").values()
-    assert not {flat(each["BucketName"]) for each in emptied} & set(
+    assert not {flat(statement["BucketName"]) for statement in emptied} & set(
         properties(template, BUCKET, keyed)
     )
     for role in ("OrchestrationRole", "PlanRoundRole"):
         uses = [
-            each["Resource"]
-            for each in statements(template, role)
-            if "kms:Decrypt" in as_list(each["Action"])
+            statement["Resource"]
+            for statement in statements(template, role)
+            if "kms:Decrypt" in as_list(statement["Action"])
         ]
         assert uses == [KEY]
 
 
 def test_destroying_the_lab_leaves_the_log_of_image_builds_only(template: Template) -> None:
-    found = template.to_json()["Resources"].items()
+    resources = template.to_json()["Resources"].items()
     kept = [
-        name for name, resource in found if resource.get("DeletionPolicy", "Delete") != "Delete"
+        name for name, resource in resources if resource.get("DeletionPolicy", "Delete") != "Delete"
     ]
     # The log of a failed build must outlive the rollback of the deployment.
     assert [re.sub(r"[0-9A-F]{8}$", "", name) for name in kept] == ["CpuImageLogs"]
     emptied = properties(template, "Custom::S3AutoDeleteObjects").values()
-    assert {flat(each["BucketName"]) for each in emptied} == set(properties(template, BUCKET))
+    assert {flat(statement["BucketName"]) for statement in emptied} == set(
+        properties(template, BUCKET)
+    )
     assert all(
         group["RetentionInDays"] <= 31
         for group in properties(template, "AWS::Logs::LogGroup").values()
@@ -151,7 +152,7 @@ def test_every_function_logs_to_a_group_of_the_lab(template: Template) -> None:
         assert flat(function["LoggingConfig"]["LogGroup"]) in groups, name
 
 
-def test_every_resource_that_can_be_tagged_names_the_lab() -> None:
+def test_every_taggable_resource_names_the_lab() -> None:
     tagged = {"Tags": Match.array_with([{"Key": "traindyno:lab", "Value": "other-lab"}])}
     kinds = (BUCKET, "AWS::Lambda::Function", "AWS::IAM::Role", "AWS::SNS::Topic", "AWS::KMS::Key")
     for kind in (*kinds, "AWS::StepFunctions::StateMachine", "AWS::Logs::LogGroup"):

@@ -92,19 +92,19 @@ def _handler(double: AwsDouble) -> type[BaseHTTPRequestHandler]:
                     200,
                     double.listing(self._name().strip("/"), query.get("prefix", [""])[0]).encode(),
                 )
-            elif (found := double.objects.get(self._name())) is None:
+            elif (body := double.objects.get(self._name())) is None:
                 self._send(
                     404,
                     b"<Error><Code>NoSuchKey</Code>"
                     b"<Message>The key does not exist.</Message></Error>",
                 )
             else:
-                self._send(200, found)
+                self._send(200, body)
 
         def do_HEAD(self) -> None:
-            found = double.objects.get(self._name())
-            self.send_response(404 if found is None else 200)
-            self.send_header("Content-Length", str(len(found or b"")))
+            body = double.objects.get(self._name())
+            self.send_response(404 if body is None else 200)
+            self.send_header("Content-Length", str(len(body or b"")))
             self.end_headers()
 
         def log_message(self, format: str, *arguments: Any) -> None:

@@ -37,12 +37,14 @@ OPTIONS = (
     "--grant-quotas",
     "1000",
     "--speed-up",
-    "3000",
+    "150",
     "--jump-when-quiet-seconds",
-    "86400",
+    "4320",
 )
 CONTEXT = {"lanes_at_once": "4", "lane_concurrency": "8"}
-SLOW_LANE, OVERRUNNING_LANE, CAPPED_LANE = "ml.g5.xlarge", "ml.g4dn.2xlarge", "ml.g6.12xlarge"
+SLOW_LANE = "ml.g5.xlarge"
+OVERRUNNING_LANE = "ml.g4dn.2xlarge"
+CAPPED_LANE = "ml.g6.12xlarge"
 QUICK = {"step_seconds": 2, "steps": 10, "load_seconds": 10}
 # A job takes 5 s, 5 s and 140 steps of 10 s, beyond the 1,200 s that one of 240 s may be billed
 # for.
@@ -92,6 +94,8 @@ SIMULATED_WORKLOAD = {
     "sequence_length": 64,
     "examples": 20000,
 }
+# RecordRun may lose its worker 60 times, other states 8 times.
+SECONDS_BETWEEN_KILLS = (2.0, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,7 @@ class ChaosLab:
         )
 
     def execution_status(self, name: str) -> str:
-        """``UNKNOWN`` if MiniStack was killed before it had saved the execution."""
+        """The status of the execution; ``UNKNOWN`` if MiniStack was killed before saving it."""
         stepfunctions = self.client("stepfunctions")
         try:
             described = stepfunctions.describe_execution(executionArn=self.execution_arn(name))
@@ -177,7 +181,8 @@ class ChaosLab:
         """Waits, and starts the sweep every few seconds, because its own schedule is once a
         minute.
         """
-        sweep, functions = _function_name(self, "ReconcileRuns"), self.client("lambda")
+        sweep = _function_name(self, "ReconcileRuns")
+        functions = self.client("lambda")
         asked_at = time.monotonic()
 
         def is_true_now() -> bool:
@@ -193,13 +198,13 @@ class ChaosLab:
     def function(self, state: str) -> dict[str, Any]:
         pages = self.client("lambda").get_paginator("list_functions").paginate()
         named = [
-            each
+            function
             for page in pages
-            for each in page["Functions"]
-            if f"{state}Function" in each["FunctionName"]
+            for function in page["Functions"]
+            if f"{state}Function" in function["FunctionName"]
         ]
-        (found,) = named
-        return dict(found)
+        (function,) = named
+        return dict(function)
 
     def document(self, *arguments: str) -> Any:
         return self.command(*arguments, "--local", "--format", "json").json()
@@ -258,10 +263,6 @@ def chaos_lab(folder: Path) -> Iterator[ChaosLab]:
         cloud.stop(lab.home)
 
 
-# RecordRun may lose its worker 60 times, other states 8 times.
-SECONDS_BETWEEN_KILLS = (2.0, 10.0)
-
-
 @contextmanager
 def killed_functions(chaos: ChaosLab, seed: int) -> Iterator[Counter[str]]:
     """While the context lasts, a function's worker is killed every few seconds, whatever it does;
@@ -270,20 +271,21 @@ def killed_functions(chaos: ChaosLab, seed: int) -> Iterator[Counter[str]]:
     daemon = chaos.home.read_daemon(cloud.MINISTACK)
     assert daemon is not None
     killed = Counter[str]()
-    has_ended, dice = threading.Event(), random.Random(seed)
+    has_ended = threading.Event()
+    dice = random.Random(seed)
 
     def kill() -> None:
         while not has_ended.wait(dice.uniform(*SECONDS_BETWEEN_KILLS)):
             servers = [
-                each
-                for each in _children(daemon.process_id)
-                if b"worker_fork_server" in _command_line(each)
+                child
+                for child in _children(daemon.process_id)
+                if b"worker_fork_server" in _command_line(child)
             ]
             kind = "servers" if killed.total() % 5 == 4 else "workers"
             victims = (
                 servers
                 if kind == "servers"
-                else [each for server in servers for each in _children(server)]
+                else [child for server in servers for child in _children(server)]
             )
             if victims:
                 with suppress(ProcessLookupError):

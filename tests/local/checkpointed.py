@@ -7,10 +7,10 @@ from traindyno.callbacks import checkpoints, step_log
 
 given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 folder = pathlib.Path(checkpoints.checkpoint_folder())
-found = checkpoints.newest_complete(folder)
+newest = checkpoints.newest_complete(folder)
 state = {{"step": 0, "value": 1.0}}
-if found:
-    state = json.loads(pathlib.Path(found, "state.json").read_text())
+if newest:
+    state = json.loads(pathlib.Path(newest, "state.json").read_text())
 step_log.resume(state["step"])
 for number in range(state["step"] + 1, int(given["--steps"]) + 1):
     with step_log.step(samples=8) as step:
@@ -29,7 +29,8 @@ pathlib.Path(os.environ["SM_MODEL_DIR"], "model.json").write_text(json.dumps(sta
 
 def losses_of_script(steps: int) -> list[tuple[int, float]]:
     """Of each step without interruptions."""
-    points, value = [], 1.0
+    points = []
+    value = 1.0
     for step in range(1, steps + 1):
         value = value * 0.99 + 0.001 * (step % 7)
         points.append((step, value))

@@ -21,6 +21,8 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(["traindyno.cli.main", "localcloud.sagemaker_service.__main__"])
 
+KEPT = ("PATH", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
+
 
 def start_program(
     module: str,
@@ -73,9 +75,6 @@ class Answer:
         return json.loads(self.output)
 
 
-KEPT = ("PATH", "LD_LIBRARY_PATH", "XDG_CACHE_HOME")
-
-
 def run_command(
     *arguments: str,
     folder: Path,
@@ -95,7 +94,8 @@ def run_command(
             "AWS_EC2_METADATA_DISABLED": "true",
         }
     with tempfile.TemporaryDirectory() as scratch:
-        output, errors = Path(scratch) / "output", Path(scratch) / "errors"
+        output = Path(scratch) / "output"
+        errors = Path(scratch) / "errors"
         ran = start_program(
             "traindyno",
             arguments,

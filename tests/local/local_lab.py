@@ -26,7 +26,9 @@ from traindyno.core.suite.choices import Purchase
 
 @dataclass(frozen=True, slots=True)
 class LocalLab:
-    """``folder`` has the local cloud's home, and the suites and reports of the tests."""
+    """A local lab in a folder that has the local cloud's home, and the suites and reports of the
+    tests.
+    """
 
     folder: Path
 
@@ -60,8 +62,8 @@ class LocalLab:
 
     def receipt(self, execution: str) -> dict[str, Any]:
         answer = self.succeed("report", "--receipt", execution, "--local", "--format", "json")
-        found: dict[str, Any] = answer.json()
-        return found
+        document: dict[str, Any] = answer.json()
+        return document
 
     def billed_seconds(self, name_part: str) -> dict[str, Decimal]:
         """By job, from the service's own ledger."""

@@ -110,22 +110,25 @@ def check_outcomes(
     evidence: Evidence, execution_id: str, expected: Collection[str]
 ) -> Iterator[str]:
     """Each planned run has one row and one result, with the same outcome."""
-    runs, results = evidence.runs(execution_id), evidence.results(execution_id)
+    runs = evidence.runs(execution_id)
+    results = evidence.results(execution_id)
     wanted = int(evidence.suite(execution_id)["run_count"])
     if len(runs) != wanted or runs.keys() != results.keys():
         yield f"{wanted} runs were planned, {len(runs)} have rows and {len(results)} have results"
     for run_id, row in runs.items():
-        found = results.get(run_id, {})
-        outcome, message = _outcome(row), found.get("message")
-        if outcome not in expected or outcome != found.get("outcome"):
+        result = results.get(run_id, {})
+        outcome = _outcome(row)
+        message = result.get("message")
+        if outcome not in expected or outcome != result.get("outcome"):
             yield (
-                f"{run_id}: outcome {outcome} in its row, {found.get('outcome')} in its result: "
+                f"{run_id}: outcome {outcome} in its row, {result.get('outcome')} in its result: "
                 f"{message}"
             )
 
 
 def _check_jobs(evidence: Evidence, execution_id: str) -> Iterator[str]:
-    attempts, runs = evidence.attempts(execution_id), evidence.runs(execution_id)
+    attempts = evidence.attempts(execution_id)
+    runs = evidence.runs(execution_id)
     by_run: dict[str, list[str]] = {}
     for name, attempt in attempts.items():
         by_run.setdefault(owner_of(attempt)[1]["run_id"], []).append(name)
@@ -189,7 +192,7 @@ def _outcome(run: Row) -> str:
 
 
 def owner_of(attempt: Row) -> tuple[str, dict[str, Any]]:
-    """``run``, ``job`` or ``preparation``, and its document."""
+    """The kind of an attempt's owner (``run``, ``job`` or ``preparation``) and its document."""
     ((kind, document),) = json.loads(attempt["owner"]).items()
     return kind, document
 

@@ -74,7 +74,7 @@ class Lambdas:
         )
 
     def call(self, state: str, event: Mapping[str, Any]) -> Any:
-        """``state`` is in snake case."""
+        """Calls the function of a state, which is named in snake case."""
         name = f"{self._variables['LAB']}-{state}"
         if name not in self._made:
             self._make(name, state)

@@ -58,7 +58,7 @@ class RunningService:
 def start_service(
     state_folder: Path, aws_endpoint: str, *options: str, port: int = 0, wait_seconds: float = 30.0
 ) -> RunningService:
-    """``options`` are further arguments of ``python -m localcloud.sagemaker_service``."""
+    """Starts ``python -m localcloud.sagemaker_service`` with further options."""
     state_folder.mkdir(parents=True, exist_ok=True)
     port_file = state_folder / "port"
     port_file.unlink(missing_ok=True)

@@ -36,7 +36,9 @@ class SharedJob:
         job_id: str,
         source: bytes | None = None,
     ) -> None:
-        self.suite, self.runs, self._objects = suite, tuple(runs), aws.objects
+        self.suite = suite
+        self.runs = tuple(runs)
+        self._objects = aws.objects
         self.job = Job(execution_id="execution-1", job_id=job_id, runs=self.runs)
         self.run_ids = [run.run_id for run in runs]
         self.document_key = f"{BUCKET}/{job_document_key('execution-1', job_id)}"

@@ -33,7 +33,8 @@ def check_shared(
 
 
 def count_ends(chaos: ChaosLab, execution_id: str) -> Counter[str]:
-    s3, bucket = chaos.client("s3"), chaos.deployment().bucket
+    s3 = chaos.client("s3")
+    bucket = chaos.deployment().bucket
     pages = s3.get_paginator("list_objects_v2").paginate(
         Bucket=bucket, Prefix=f"runs/{execution_id}/"
     )
@@ -45,16 +46,17 @@ def count_ends(chaos: ChaosLab, execution_id: str) -> Counter[str]:
 
 def shared_jobs(evidence: Evidence, execution_id: str) -> dict[str, list[str]]:
     """Job id → the names of its attempts, in order."""
-    found: dict[str, list[tuple[int, str]]] = {}
+    by_job: dict[str, list[tuple[int, str]]] = {}
     for name, attempt in evidence.attempts(execution_id).items():
         kind, owner = owner_of(attempt)
         if kind == "job":
-            found.setdefault(owner["job_id"], []).append((int(attempt["number"]), name))
-    return {job_id: [name for _, name in sorted(attempts)] for job_id, attempts in found.items()}
+            by_job.setdefault(owner["job_id"], []).append((int(attempt["number"]), name))
+    return {job_id: [name for _, name in sorted(attempts)] for job_id, attempts in by_job.items()}
 
 
 def _check_jobs(evidence: Evidence, execution_id: str) -> Iterator[str]:
-    attempts, key = evidence.attempts(execution_id), f"execution#{execution_id}"
+    attempts = evidence.attempts(execution_id)
+    key = f"execution#{execution_id}"
     carried: Counter[str] = Counter()
     for job_id, names in shared_jobs(evidence, execution_id).items():
         carried.update(run["run_id"] for run in owner_of(attempts[names[0]])[1]["runs"])

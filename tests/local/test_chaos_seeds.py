@@ -196,7 +196,7 @@ def test_the_executions_succeed_and_their_books_agree_to_the_second_and_the_cent
 
 
 @pytest.mark.parametrize("role", ["aborted", "stopped", "struck"])
-def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role: str) -> None:
+def test_no_job_outlives_an_ended_execution(aftermath: Aftermath, role: str) -> None:
     assert aftermath.in_flight[role] > 0
     assert aftermath.statuses[role] in {"ABORTED", "FAILED"}
     name = f"{role}-{aftermath.seed}"
@@ -207,7 +207,7 @@ def test_no_job_outlives_an_execution_that_was_ended(aftermath: Aftermath, role:
     assert statuses <= {"Stopped", "Failed"}
 
 
-def test_what_ministack_has_saved_is_there_after_a_kill_and_the_jobs_have_ended(
+def test_saved_state_of_ministack_outlives_a_kill_and_the_jobs_have_ended(
     aftermath: Aftermath,
 ) -> None:
     name = f"struck-{aftermath.seed}"
@@ -216,7 +216,7 @@ def test_what_ministack_has_saved_is_there_after_a_kill_and_the_jobs_have_ended(
     assert len(aftermath.receipts["struck"]["lines"]) >= aftermath.in_flight["struck"] > 0
 
 
-def test_most_runs_complete_and_say_that_they_are_simulated(aftermath: Aftermath) -> None:
+def test_most_runs_complete_and_are_marked_as_simulated(aftermath: Aftermath) -> None:
     """The other runs ran out of memory, as the faults ask: these two executions have room under
     their caps.
     """

@@ -6,7 +6,8 @@ from tests.local.local_lab import LocalLab, script_suite
 
 pytestmark = pytest.mark.local
 
-TRIAL_STEPS, HOT_AFTER_STEPS = 40, 60
+TRIAL_STEPS = 40
+HOT_AFTER_STEPS = 60
 SCRIPT = f"""
 import sys, time
 from traindyno.callbacks import step_log
@@ -21,10 +22,8 @@ for number in range(int(given["--steps"])):
 def test_the_long_runs_of_the_leaders_decide(lab: LocalLab) -> None:
     workload = {"hyperparameters": {"steps": TRIAL_STEPS}, "examples": 1_000_000}
     confirm = {"minutes": 0.05, "argument": "steps"}
-    source, cells = (
-        lab.write_script("throttling_script", SCRIPT),
-        {"hyperparameters.cell": ["throttles", "steady"]},
-    )
+    source = lab.write_script("throttling_script", SCRIPT)
+    cells = {"hyperparameters.cell": ["throttles", "steady"]}
     document = script_suite(source, cells, workload=workload, confirm=confirm)
     planned = lab.traindyno("plan", str(lab.write_suite("throttling", document)), "--local")
     assert "the two leading cells once more, 0.05 min each" in planned.output

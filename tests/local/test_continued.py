@@ -16,7 +16,7 @@ pytestmark = pytest.mark.local
 ONE_JOB_USD = "0.014167"
 
 
-def test_it_measures_what_is_left_and_pays_nothing_twice(lab: LocalLab) -> None:
+def test_a_continuation_measures_the_rest_and_pays_nothing_twice(lab: LocalLab) -> None:
     document = suite_of(lab, [5, 40], examples=900_000)
     limits = {**document["limits"], "max_usd": ONE_JOB_USD}
     small = lab.write_suite("continued", {**document, "limits": limits})
@@ -41,7 +41,7 @@ def test_it_measures_what_is_left_and_pays_nothing_twice(lab: LocalLab) -> None:
     assert rest.status == 0, rest.errors
     results = rest.json()["results"]
     assert [result["outcome"] for result in results] == ["completed"] * 4
-    own = [each for each in results if each["run"]["execution_id"] == "rest"]
+    own = [result for result in results if result["run"]["execution_id"] == "rest"]
     assert len(own) == 3
 
     billed = lab.billed_seconds("--continued-")

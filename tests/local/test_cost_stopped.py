@@ -87,7 +87,7 @@ def run_over(chaos: ChaosLab) -> Overrun:
     )
 
 
-def test_a_run_times_out_where_it_began_and_ends_for_its_cost_where_it_could_not(
+def test_a_begun_run_times_out_and_one_without_money_ends_for_its_cost(
     overrun: Overrun,
 ) -> None:
     """The sweep looks within the two minutes that a script has after its limit."""
@@ -100,7 +100,7 @@ def test_a_run_times_out_where_it_began_and_ends_for_its_cost_where_it_could_not
     assert 2 <= len(overrun.jobs) < 6
 
 
-def test_what_was_paid_is_within_the_cap(overrun: Overrun) -> None:
+def test_the_payment_is_within_the_cap(overrun: Overrun) -> None:
     price = Decimal(next(line["usd_per_instance_hour"] for line in overrun.receipt["lines"]))
     paid = round(cost_usd(sum(job["billed_seconds"] for job in overrun.jobs.values()), 1, price), 9)
     assert cost_usd(OVERRUNNING_LIMIT_SECONDS, 1, price) < paid <= CAP_USD
@@ -109,7 +109,7 @@ def test_what_was_paid_is_within_the_cap(overrun: Overrun) -> None:
     assert paid <= overrun.spent_usd <= paid + len(overrun.jobs) * Decimal("0.000001")
 
 
-def test_what_a_job_logged_until_it_was_stopped_is_its_runs_result(overrun: Overrun) -> None:
+def test_the_log_of_a_stopped_job_is_its_runs_result(overrun: Overrun) -> None:
     stopped = [result for result in overrun.results if result["attempts"]]
     assert len(stopped) == len(overrun.jobs)
     for result in stopped:

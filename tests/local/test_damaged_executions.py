@@ -36,8 +36,8 @@ SHIPPED = sorted(path for path in SUITES.rglob("*.yaml") if path.name != "claims
 
 def error_names(error: type[Exception]) -> Iterator[str]:
     yield error.__name__
-    for each in error.__subclasses__():
-        yield from error_names(each)
+    for subclass in error.__subclasses__():
+        yield from error_names(subclass)
 
 
 def damaged_inputs() -> Iterator[tuple[str, str]]:
@@ -64,12 +64,14 @@ def damaged_inputs() -> Iterator[tuple[str, str]]:
 
 def end_of(lab: LocalLab, arn: str) -> dict[str, Any]:
     """How the execution ends. One whose suite is planned is stopped."""
-    steps, s3, deployment = lab.client("stepfunctions"), lab.client("s3"), lab.deployment()
+    steps = lab.client("stepfunctions")
+    s3 = lab.client("s3")
+    deployment = lab.deployment()
     deadline = time.monotonic() + MOST_SECONDS
     is_stopped = False
-    while (found := steps.describe_execution(executionArn=arn))["status"] == "RUNNING":
+    while (execution := steps.describe_execution(executionArn=arn))["status"] == "RUNNING":
         assert time.monotonic() < deadline, (
-            f"{arn} neither ended nor was planned: {found['input'][:500]}"
+            f"{arn} neither ended nor was planned: {execution['input'][:500]}"
         )
         name = arn.rpartition(":")[2]
         planned = s3.list_objects_v2(Bucket=deployment.bucket, Prefix=plan_key(name)).get(
@@ -79,13 +81,15 @@ def end_of(lab: LocalLab, arn: str) -> dict[str, Any]:
             steps.stop_execution(executionArn=arn, error="Stopped", cause="its suite was planned")
             is_stopped = True
         time.sleep(0.2)
-    return dict(found)
+    return dict(execution)
 
 
 def test_a_damaged_suite_is_refused_by_name_or_planned(lab: LocalLab) -> None:
-    steps, machine = lab.client("stepfunctions"), lab.deployment().state_machine_arn
+    steps = lab.client("stepfunctions")
+    machine = lab.deployment().state_machine_arn
     refusals = {*error_names(SuiteInvalid), *error_names(SuiteRefused)}
-    inputs, ends = list(damaged_inputs()), Counter[str]()
+    inputs = list(damaged_inputs())
+    ends = Counter[str]()
     for first in range(0, COUNT, AT_ONCE):
         started = {
             steps.start_execution(stateMachineArn=machine, name=name, input=text)[

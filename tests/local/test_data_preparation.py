@@ -56,17 +56,19 @@ def write_reviews(lab: LocalLab) -> None:
 def jobs_of(lab: LocalLab, name: str) -> list[dict[str, Any]]:
     """The execution's jobs in the order of their creation."""
     sagemaker = lab.client("sagemaker")
-    found = sagemaker.list_training_jobs(
+    listed = sagemaker.list_training_jobs(
         NameContains=name, SortBy="CreationTime", SortOrder="Ascending"
     )
-    names = [job["TrainingJobName"] for job in found["TrainingJobSummaries"]]
+    names = [job["TrainingJobName"] for job in listed["TrainingJobSummaries"]]
     return [sagemaker.describe_training_job(TrainingJobName=job) for job in names]
 
 
 def train_channel(job: dict[str, Any]) -> str:
     """A shared job has a channel with its document beside it."""
     (channel,) = [
-        each for each in job["InputDataConfig"] if each["ChannelName"] != DOCUMENT_CHANNEL
+        given_channel
+        for given_channel in job["InputDataConfig"]
+        if given_channel["ChannelName"] != DOCUMENT_CHANNEL
     ]
     return str(channel["DataSource"]["S3DataSource"]["S3Uri"])
 

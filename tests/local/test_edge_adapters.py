@@ -177,7 +177,8 @@ class TestExecutions(ExecutionsContract):
     @pytest.fixture
     def end(self, machine: WaitingMachine) -> Callable[[str, str | None], None]:
         def end(_name: str, error: str | None) -> None:
-            answers, token = TaskAnswers(machine.stepfunctions), machine.next_token()
+            answers = TaskAnswers(machine.stepfunctions)
+            token = machine.next_token()
             assert (
                 answers.fail(token, error_name=error, cause=CAUSE)
                 if error

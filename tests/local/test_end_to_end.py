@@ -42,6 +42,15 @@ if mode == "fine":
         with step_log.step(samples=1):
             time.sleep(0.002)
 """
+INVALID = """name: Invalid Name
+goal: cheapest
+workload: {task: causal-lm, exampels: 3}
+training: {instance: ml.p9.huge}
+matrix:
+  instance_count: [1, four]
+  strategy: []
+limits: {max_usd: 0, max_hours: 1, max_job_seconds: 60}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +69,7 @@ def two_speeds(lab: LocalLab) -> dict[str, Any]:
     return report
 
 
-def test_a_suite_runs_to_a_verdict_that_the_steps_bear_out(two_speeds: dict[str, Any]) -> None:
+def test_a_suite_runs_to_a_verdict_borne_out_by_its_steps(two_speeds: dict[str, Any]) -> None:
     verdict = two_speeds["verdict"]
     labels = {cell["cell_id"]: cell["label"] for cell in two_speeds["cells"]}
     assert labels[verdict["recommended"]] == "delay_milliseconds 5"
@@ -72,7 +81,7 @@ def test_a_suite_runs_to_a_verdict_that_the_steps_bear_out(two_speeds: dict[str,
         assert 0.3 * 10_000 / delay < rate < 10_000 / delay
 
 
-def test_the_report_is_one_file_that_names_its_cells(
+def test_the_report_is_one_file_with_its_cells_names(
     lab: LocalLab, two_speeds: dict[str, Any]
 ) -> None:
     answer = lab.succeed("report", "speeds", "--local", "--output", "fetched")
@@ -103,7 +112,8 @@ def test_every_way_to_fail_is_an_outcome_and_the_other_runs_go_on(lab: LocalLab)
         "failures", script_suite(source, matrix, limits=limits, measurement={"trials": 1})
     )
     results = {
-        each["run"]["cell"]["hyperparameters"]["mode"]: each for each in answer.json()["results"]
+        result["run"]["cell"]["hyperparameters"]["mode"]: result
+        for result in answer.json()["results"]
     }
     assert {mode: result["outcome"] for mode, result in results.items()} == {
         "fine": "completed",
@@ -117,17 +127,6 @@ def test_every_way_to_fail_is_an_outcome_and_the_other_runs_go_on(lab: LocalLab)
     assert "the mode is hangs" in "\n".join(results["hangs"]["log_tail"])
     page = (lab.folder / "reports" / "failures.html").read_text()
     assert "the tea is cold" in page
-
-
-INVALID = """name: Invalid Name
-goal: cheapest
-workload: {task: causal-lm, exampels: 3}
-training: {instance: ml.p9.huge}
-matrix:
-  instance_count: [1, four]
-  strategy: []
-limits: {max_usd: 0, max_hours: 1, max_job_seconds: 60}
-"""
 
 
 @pytest.mark.parametrize(
@@ -173,14 +172,15 @@ def test_the_state_machine_refuses_the_same_suite_with_the_same_text(
         line.split(": ", 1)[1]
         for line in lab.traindyno("run", str(path), "--local").errors.splitlines()
     ]
-    stepfunctions, machine = lab.client("stepfunctions"), lab.deployment().state_machine_arn
+    stepfunctions = lab.client("stepfunctions")
+    machine = lab.deployment().state_machine_arn
     arn = stepfunctions.start_execution(
         stateMachineArn=machine, name="same", input=json.dumps(document)
     )["executionArn"]
     eventually(lambda: stepfunctions.describe_execution(executionArn=arn)["status"] == "FAILED")
-    found = stepfunctions.describe_execution(executionArn=arn)
-    assert found["error"] == "SuiteInvalid"
-    assert found["cause"].splitlines() == said
+    execution = stepfunctions.describe_execution(executionArn=arn)
+    assert execution["error"] == "SuiteInvalid"
+    assert execution["cause"].splitlines() == said
 
 
 def test_stopping_an_execution_stops_its_jobs_and_their_processes(lab: LocalLab) -> None:
@@ -211,9 +211,9 @@ def _training(sagemaker: Any, name: str) -> list[str]:
 
 def _processes_below(folder: Path) -> list[str]:
     """The jobs' processes that work there: another lab's tests may run on this machine."""
-    found = [process.info for process in psutil.process_iter(["cmdline", "cwd"])]
+    infos = [process.info for process in psutil.process_iter(["cmdline", "cwd"])]
     return [
-        " ".join(each["cmdline"])
-        for each in found
-        if (each["cwd"] or "").startswith(f"{folder}/") and "--mode" in each["cmdline"]
+        " ".join(info["cmdline"])
+        for info in infos
+        if (info["cwd"] or "").startswith(f"{folder}/") and "--mode" in info["cmdline"]
     ]

@@ -58,9 +58,7 @@ def test_every_step_of_the_status_is_an_event(quiet_aws: AwsDouble, tmp_path: Pa
     assert sorted(event["detail"]["SecondaryStatus"] for event in events) == sorted(steps)
 
 
-def test_a_function_that_can_not_be_reached_is_tried_again(
-    quiet_aws: AwsDouble, tmp_path: Path
-) -> None:
+def test_an_unreachable_function_is_tried_again(quiet_aws: AwsDouble, tmp_path: Path) -> None:
     quiet_aws.patterns["ends"] = ENDS
     quiet_aws.failing_invocations = 5
     (event,) = run_one(quiet_aws, tmp_path, 1)

@@ -54,13 +54,13 @@ def explained(
     return dict(phases), job["BillableTimeInSeconds"]
 
 
-def test_other_time_is_below_five_percent_of_what_is_billed(
+def test_other_time_is_below_five_percent_of_the_bill(
     aws: AwsDouble, service: RunningService, tmp_path: Path
 ) -> None:
     """Other programs may stop a process anywhere; what the log leaves out would be left out of each
     of three jobs.
     """
-    found = []
+    shares = []
     for name in ("explained-1", "explained-2", "explained-3"):
         phases, billable_seconds = explained(aws, service, tmp_path / name, name)
         assert list(phases) == [
@@ -73,7 +73,9 @@ def test_other_time_is_below_five_percent_of_what_is_billed(
             "teardown",
             OTHER,
         ]
-        found.append(phases[OTHER] / billable_seconds)
-        if found[-1] < 0.05:
+        shares.append(phases[OTHER] / billable_seconds)
+        if shares[-1] < 0.05:
             return
-    raise AssertionError(f"shares of time that no phase explains: {found}; expected less than 0.05")
+    raise AssertionError(
+        f"shares of time that no phase explains: {shares}; expected less than 0.05"
+    )

@@ -21,7 +21,7 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.found_batch import CellBatch
-from traindyno.core.verdict.verdict import judge
+from traindyno.core.verdict.judge import judge
 from traindyno.sagemaker.failure_reasons import outcome_of
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
@@ -74,7 +74,8 @@ def test_the_found_batch_is_the_largest_one_and_is_in_the_verdict(
 ) -> None:
     sagemaker = client("sagemaker", service.endpoint)
     searched = job_of(aws, "j1-1", [{"search": "largest", "begin": 24}])
-    described, (run,) = searched.run(sagemaker), searched.runs
+    described = searched.run(sagemaker)
+    (run,) = searched.runs
     end = searched.journal(described).ends[run.run_id]
     assert outcome_of(end)[0] is Outcome.COMPLETED, outcome_of(end)
     finding = end.batch
@@ -93,7 +94,9 @@ def test_the_found_batch_is_the_largest_one_and_is_in_the_verdict(
     # Without a search: what the probes called too large is too large for a run of its own.
     fixed = job_of(aws, "j2-1", [finding.batch, too_large])
     ends = fixed.outcomes(fixed.run(sagemaker))
-    outcomes = {each.cell.settings.batch_size: ends[each.run_id] for each in fixed.runs}
+    outcomes = {
+        fixed_run.cell.settings.batch_size: ends[fixed_run.run_id] for fixed_run in fixed.runs
+    }
     assert outcomes == {finding.batch: Outcome.COMPLETED, too_large: Outcome.OUT_OF_MEMORY}
 
 

@@ -14,7 +14,8 @@ from tests.local.local_lab import LocalLab, script_suite
 
 pytestmark = pytest.mark.local
 
-STACK, EXECUTION = "asks-the-guard", "in-flight"
+STACK = "asks-the-guard"
+EXECUTION = "in-flight"
 SLEEPING = """
 import time
 from traindyno.callbacks import step_log
@@ -58,7 +59,7 @@ def await_end(client: Any) -> str:
     raise AssertionError(f"{STACK} is still {status} after a minute")
 
 
-def test_a_lab_is_not_deleted_under_a_suite_that_runs(lab: LocalLab, cloudformation: Any) -> None:
+def test_a_lab_is_not_deleted_under_a_running_suite(lab: LocalLab, cloudformation: Any) -> None:
     suite = script_suite(
         lab.write_script("sleeping", SLEEPING),
         {"hyperparameters.x": [0]},

@@ -63,12 +63,13 @@ def wait_for(sagemaker: Any, name: str, status: str) -> dict[str, Any]:
         lambda: sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == status,
         seconds=60,
     )
-    found: dict[str, Any] = sagemaker.describe_endpoint(EndpointName=name)
-    return found
+    endpoint: dict[str, Any] = sagemaker.describe_endpoint(EndpointName=name)
+    return endpoint
 
 
 def ask(service: RunningService, name: str, document: Any) -> Any:
-    runtime, body = client("sagemaker-runtime", service.endpoint), json.dumps(document).encode()
+    runtime = client("sagemaker-runtime", service.endpoint)
+    body = json.dumps(document).encode()
     answer = runtime.invoke_endpoint(EndpointName=name, Body=body, ContentType="application/json")
     return json.loads(answer["Body"].read())
 

@@ -41,8 +41,8 @@ def suite(environment: dict[str, str]) -> dict[str, Any]:
 
 def channels(job: dict[str, Any]) -> dict[str, str]:
     return {
-        each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"]
-        for each in job["InputDataConfig"]
+        channel["ChannelName"]: channel["DataSource"]["S3DataSource"]["S3Uri"]
+        for channel in job["InputDataConfig"]
     }
 
 
@@ -64,10 +64,10 @@ def test_the_hub_is_asked_before_the_first_run_only_and_by_no_later_suite(
         assert len(hub.asked) == asked
     results = [*first.json()["results"], *again.json()["results"]]
     assert [result["outcome"] for result in results] == ["completed"] * 2
-    found = sagemaker.list_training_jobs(
+    listed = sagemaker.list_training_jobs(
         NameContains="hub-model", SortBy="CreationTime", SortOrder="Ascending"
     )
-    names = [job["TrainingJobName"] for job in found["TrainingJobSummaries"]]
+    names = [job["TrainingJobName"] for job in listed["TrainingJobSummaries"]]
     data, copy, *runs = [sagemaker.describe_training_job(TrainingJobName=name) for name in names]
     made = {"train": data, "model": copy}
     places = {name: job["ModelArtifacts"]["S3ModelArtifacts"] for name, job in made.items()}

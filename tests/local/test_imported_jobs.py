@@ -42,8 +42,8 @@ def report(lab: LocalLab) -> dict[str, Any]:
     path = lab.folder / "trainer.yaml"
     path.write_text(yaml.safe_dump(document))
     answer = lab.succeed("run", str(path), "--local", "--name", "trainer", "--format", "json")
-    found: dict[str, Any] = answer.json()
-    return found
+    answered: dict[str, Any] = answer.json()
+    return answered
 
 
 def test_a_trainers_suite_runs_to_its_verdict(report: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ def test_a_trainers_suite_runs_to_its_verdict(report: dict[str, Any]) -> None:
     assert [result["outcome"] for result in report["results"]] == ["completed"] * 2
 
 
-def test_the_script_gets_the_arguments_that_the_sdks_drivers_pass(
+def test_the_script_gets_the_arguments_of_the_sdks_drivers(
     lab: LocalLab, report: dict[str, Any]
 ) -> None:
     job = report["results"][0]["attempts"][-1]["job_name"]
@@ -61,7 +61,7 @@ def test_the_script_gets_the_arguments_that_the_sdks_drivers_pass(
     events = lab.client("logs").get_log_events(
         logGroupName="/aws/sagemaker/TrainingJobs", logStreamName=stream["logStreamName"]
     )["events"]
-    (line,) = [each["message"] for each in events if each["message"].startswith("arguments ")]
+    (line,) = [event["message"] for event in events if event["message"].startswith("arguments ")]
     words = json.loads(line.removeprefix("arguments "))
     # its drivers keep the order of the trainer, the toolkit sorts; the SDK writes its
     # hyperparameters as JSON or text
@@ -82,7 +82,7 @@ def test_a_job_of_the_execution_is_imported(lab: LocalLab, report: dict[str, Any
     lab.succeed("plan", "imported.yaml", "--local")
 
 
-def test_a_job_that_does_not_exist_is_named(lab: LocalLab) -> None:
+def test_a_missing_job_is_named(lab: LocalLab) -> None:
     answer = lab.traindyno("import", "no-such-job", "--local")
     assert answer.status == 1
     assert "no-such-job: no such training job" in answer.errors

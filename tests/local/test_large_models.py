@@ -28,12 +28,14 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answ
     """The answer of each command of the page. All are run once, in their order."""
     lab = LocalLab(tmp_path_factory.mktemp("large"))
     (lab.folder / "suites").symlink_to(REPO_ROOT / "suites")
-    found: dict[str, Answer] = {}
+    by_command: dict[str, Answer] = {}
     try:
         for command in commands():
-            found[command] = run(lab, command)
-            assert " local up" not in command or found[command].status == 0, found[command].errors
-        yield found
+            by_command[command] = run(lab, command)
+            assert " local up" not in command or by_command[command].status == 0, by_command[
+                command
+            ].errors
+        yield by_command
     finally:
         lab.traindyno("local", "down", "--erase", "--yes")
 
@@ -98,5 +100,7 @@ def test_the_rehearsal_ends_in_a_simulated_verdict_with_interrupted_jobs(
         for result in report["results"]
         if result["measured"]
     }
-    interrupted = [run_id for run_id, each in measured.items() if each["job"]["interruptions"]]
+    interrupted = [
+        run_id for run_id, measured_run in measured.items() if measured_run["job"]["interruptions"]
+    ]
     assert len(interrupted) >= 3, json.dumps(interrupted)

@@ -39,7 +39,7 @@ def kill(lab: LocalLab, part: str) -> None:
     eventually(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, 10)
 
 
-def test_up_starts_a_service_that_has_ended_and_stop_needs_ministack_only(own: LocalLab) -> None:
+def test_up_restarts_an_ended_service_and_stop_needs_ministack_only(own: LocalLab) -> None:
     healthy = process_of(own, cloud.MINISTACK).pid
     kill(own, cloud.SAGEMAKER)
     assert cloud.find_stall(own.home) is not None
@@ -55,7 +55,7 @@ def test_up_starts_a_service_that_has_ended_and_stop_needs_ministack_only(own: L
     assert cloud.find_stall(own.home) is None
 
 
-def test_a_local_cloud_that_is_up_takes_no_other_settings(own: LocalLab, tmp_path: Path) -> None:
+def test_a_running_local_cloud_takes_no_other_settings(own: LocalLab, tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"ml.p4d.24xlarge": "37.69"}')
     refused = own.traindyno("local", "up", "--grant-quotas", "16", "--prices", str(prices))
@@ -65,7 +65,7 @@ def test_a_local_cloud_that_is_up_takes_no_other_settings(own: LocalLab, tmp_pat
     )
 
 
-def test_a_start_of_ministack_removes_the_code_that_the_one_before_has_unpacked(
+def test_a_start_of_ministack_removes_the_unpacked_code_of_the_last_one(
     own: LocalLab,
 ) -> None:
     unpacked = own.home.state("tmp") / "ministack-lambda-code-of-before" / "traindyno"
@@ -98,14 +98,14 @@ def test_a_change_is_saved_though_no_other_follows(tmp_path: Path) -> None:
         cloud.stop(lab.home)
 
 
-def test_what_was_written_before_the_last_save_outlives_a_kill_of_ministack(own: LocalLab) -> None:
+def test_saved_writes_outlive_a_kill_of_ministack(own: LocalLab) -> None:
     create_saved_table(own)
     kill(own, cloud.MINISTACK)
     own.succeed("local", "up")
     assert MARK_TABLE in own.client("dynamodb").list_tables()["TableNames"]
 
 
-def test_a_cloud_that_has_lost_what_was_deployed_says_how_to_start_anew(own: LocalLab) -> None:
+def test_a_cloud_without_its_deployment_says_how_to_start_anew(own: LocalLab) -> None:
     kill(own, cloud.MINISTACK)
     stacks = own.home.state(cloud.MINISTACK_STATE) / "cloudformation.json"
     kept = stacks.read_bytes()
@@ -134,8 +134,8 @@ def begin(lab: LocalLab, *arguments: str) -> "subprocess.Popen[str]":
 def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) -> None:
     kill(own, cloud.MINISTACK)
     both = [begin(own, "local", "up") for _ in range(2)]
-    told = [each.communicate(timeout=120)[1] for each in both]
-    assert [each.returncode for each in both] == [0, 0], told
+    told = [process.communicate(timeout=120)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
     assert sum("starting MiniStack" in text for text in told) == 1
     assert sum("waiting for process" in text for text in told) == 1
 
@@ -143,9 +143,9 @@ def test_a_second_up_waits_for_the_first_and_finds_nothing_to_do(own: LocalLab) 
 def test_both_parts_listen_on_loopback_only(own: LocalLab) -> None:
     for part in (cloud.MINISTACK, cloud.SAGEMAKER):
         listening = [
-            each.laddr.ip
-            for each in process_of(own, part).net_connections()
-            if each.status == "LISTEN"
+            connection.laddr.ip
+            for connection in process_of(own, part).net_connections()
+            if connection.status == "LISTEN"
         ]
         assert set(listening) == {"127.0.0.1"}
 
@@ -157,7 +157,7 @@ def start_sleeping(own: LocalLab, name: str) -> None:
     own.succeed("run", str(path), "--local", "--no-wait", "--name", name)
 
 
-def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab) -> None:
+def test_down_names_running_work_and_asks_and_up_names_ended_parts(own: LocalLab) -> None:
     start_sleeping(own, "sleeping-1")
     refused = own.traindyno("local", "down")
     assert refused.status == 1
@@ -171,13 +171,15 @@ def test_down_names_what_runs_and_asks_and_up_says_what_has_ended(own: LocalLab)
     own.succeed("report", "--receipt", "sleeping-1", "--local")
 
 
-def test_executions_of_a_ministack_that_was_killed_fail_and_their_jobs_end(own: LocalLab) -> None:
+def test_executions_of_a_killed_ministack_fail_and_their_jobs_end(own: LocalLab) -> None:
     start_sleeping(own, "sleeping-2")
     sagemaker = own.client("sagemaker")
 
     def jobs() -> list[str]:
-        found = sagemaker.list_training_jobs(NameContains="sleeping")["TrainingJobSummaries"]
-        return [job["TrainingJobName"] for job in found if job["TrainingJobStatus"] == "InProgress"]
+        summaries = sagemaker.list_training_jobs(NameContains="sleeping")["TrainingJobSummaries"]
+        return [
+            job["TrainingJobName"] for job in summaries if job["TrainingJobStatus"] == "InProgress"
+        ]
 
     eventually(jobs)
     cloud.save_state(own.home, cloud.require_ports(own.home))

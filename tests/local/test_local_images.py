@@ -67,6 +67,6 @@ def said(aws: AwsDouble, name: str) -> str:
     return line
 
 
-def test_the_command_that_a_missing_image_names_makes_its_environment() -> None:
+def test_the_command_named_for_a_missing_image_makes_its_environment() -> None:
     recipe = (REPO_ROOT / "Makefile").read_text().partition("\nxla:")[2].partition("\n\n")[0]
     assert recipe.rstrip().endswith(str((ENVIRONMENTS / XLA_FOLDER).relative_to(REPO_ROOT)))

@@ -54,7 +54,7 @@ def test_the_plan_reads_the_local_price_and_shares_the_machine(lab: LocalLab) ->
     )
 
 
-def test_the_second_plan_expects_what_the_first_execution_was_billed(
+def test_the_second_plan_expects_the_bill_of_the_first_execution(
     lab: LocalLab, spent: dict[str, Any]
 ) -> None:
     before = lab.write_suite("planned-before", suite_of(lab, [5, 40], examples=999))
@@ -75,15 +75,15 @@ def test_the_second_plan_expects_what_the_first_execution_was_billed(
     assert "expected, from 4 earlier runs of these cells" in shown
 
 
-def test_the_receipt_equals_what_the_service_billed(lab: LocalLab, spent: dict[str, Any]) -> None:
-    found = lab.receipt("spent")
-    lines = found["receipt"]["lines"]
-    assert found["is_final"]
+def test_the_receipt_equals_the_bill_of_the_service(lab: LocalLab, spent: dict[str, Any]) -> None:
+    receipt = lab.receipt("spent")
+    lines = receipt["receipt"]["lines"]
+    assert receipt["is_final"]
     assert [line["outcome"] for line in lines] == ["completed"] * 4
     billed = {line["job_name"]: Decimal(line["billable_seconds"]) for line in lines}
     assert billed == lab.billed_seconds("-spent-")
     total = sum(Decimal(line["usd"]) for line in lines)
-    assert total == Decimal(found["receipt"]["total_usd"])
+    assert total == Decimal(receipt["receipt"]["total_usd"])
 
 
 def test_repricing_changes_every_cost_and_runs_nothing(
@@ -93,22 +93,22 @@ def test_repricing_changes_every_cost_and_runs_nothing(
         "region: here\nas_of: 2026-11-21\nprices: {local.cpu: 0.25}\n"
     )
     answer = lab.succeed("reprice", "spent", "--local", "--prices", "dear.yaml", "--format", "json")
-    found = answer.json()
+    document = answer.json()
     before, after = (
-        {row["cell_id"]: row["usd"]["mean"] for row in found[side]["rows"] if row["usd"]}
+        {row["cell_id"]: row["usd"]["mean"] for row in document[side]["rows"] if row["usd"]}
         for side in ("before", "after")
     )
     # Every cell that measured a rate has a cost: all its jobs were billed (see the receipt).
     measured = {
-        each.run.cell.cell_id
-        for each in map(parse_run_result, spent["results"])
-        if is_measured(each)
+        result.run.cell.cell_id
+        for result in map(parse_run_result, spent["results"])
+        if is_measured(result)
     }
     assert set(before) == measured
     assert measured
     # $0.25 instead of $0.10 per hour
     assert after == {cell_id: pytest.approx(usd * 2.5) for cell_id, usd in before.items()}
-    assert not found["is_flipped"]
+    assert not document["is_flipped"]
     nowhere = lab.traindyno("reprice", "spent", "--local", "--region", "eu-north-1")
     assert nowhere.status == 1
     assert "eu-north-1: no price of local.cpu was found" in nowhere.errors
@@ -162,7 +162,7 @@ def test_the_receipt_of_a_running_execution_is_not_final(stopped: dict[str, Any]
     assert "running" in {line["outcome"] for line in running["receipt"]["lines"]}
 
 
-def test_stopping_says_what_was_spent(lab: LocalLab, stopped: dict[str, Any]) -> None:
+def test_stopping_says_the_amount_spent(lab: LocalLab, stopped: dict[str, Any]) -> None:
     assert "for 1 training job\n" in stopped["said"]
     assert "traindyno report stopped --receipt --local" in stopped["said"]
     final = lab.receipt("stopped")

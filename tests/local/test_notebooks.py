@@ -19,7 +19,7 @@ WITH_XLA = "bert_trainium"
 XLA_FOLDER = ENVIRONMENTS / process_environment.XLA_FOLDER
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=[each.stem for each in NOTEBOOKS])
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=[notebook.stem for notebook in NOTEBOOKS])
 def test_a_notebook_runs_from_its_suite_to_the_figure(
     notebook: Path,
     lab: LocalLab,
@@ -31,8 +31,12 @@ def test_a_notebook_runs_from_its_suite_to_the_figure(
     monkeypatch.chdir(notebook.parent)
     monkeypatch.setenv(HOME_VARIABLE, str(lab.home.folder))
     shown = list(run_cells(notebook))
-    (results,) = [each for each in shown if isinstance(each, Results)]
-    (figure,) = [each for each in shown if isinstance(each, Figure)]
+    (results,) = [
+        figure_or_results for figure_or_results in shown if isinstance(figure_or_results, Results)
+    ]
+    (figure,) = [
+        figure_or_results for figure_or_results in shown if isinstance(figure_or_results, Figure)
+    ]
     assert {row.summary.outcome.value for row in results} == {"completed"}
     assert all(row.summary.samples_per_second for row in results)
     assert len({row.summary.cell_id for row in results}) > 1

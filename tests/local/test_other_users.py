@@ -59,9 +59,9 @@ def as_other_user(look: Callable[[], Found]) -> Found:
     process = context.Process(target=look_there)
     process.start()
     sender.close()
-    found: Found = receiver.recv()
+    received: Found = receiver.recv()
     process.join()
-    return found
+    return received
 
 
 def answer_of(port: int, asked: Asked) -> tuple[int, bytes]:
@@ -77,8 +77,8 @@ def answer_of(port: int, asked: Asked) -> tuple[int, bytes]:
 
 def answers_other_than_403(port: int, requests: Sequence[Asked]) -> list[Any]:
     def look() -> list[Any]:
-        found = [(asked, *answer_of(port, asked)) for asked in requests]
-        return [(asked, status, body[:200]) for asked, status, body in found if status != 403]
+        answers = [(asked, *answer_of(port, asked)) for asked in requests]
+        return [(asked, status, body[:200]) for asked, status, body in answers if status != 403]
 
     return as_other_user(look)
 
@@ -86,7 +86,8 @@ def answers_other_than_403(port: int, requests: Sequence[Asked]) -> list[Any]:
 @pytest.fixture(scope="module")
 def hosted(lab: LocalLab) -> Iterator[LocalLab]:
     """The lab with an endpoint."""
-    bucket, key = lab.deployment().bucket, "models/of-the-owner.tar.gz"
+    bucket = lab.deployment().bucket
+    key = "models/of-the-owner.tar.gz"
     model = tar_gz({"code/inference.py": HANDLER.replace("{at_load}", "pass")})
     lab.client("s3").put_object(Bucket=bucket, Key=key, Body=model)
     sagemaker = lab.client("sagemaker")
@@ -163,9 +164,11 @@ def test_every_port_and_route_answers_403(hosted: LocalLab) -> None:
     ports = ports_of(hosted)
     # A model's container answers through a pipe and listens at no port.
     programs = ("ministack", "sagemaker_service --port", "inference_container")
-    assert [sum(program in each for each in ports.values()) for program in programs] == [1, 1, 0], (
-        ports
-    )
+    assert [sum(program in command for command in ports.values()) for program in programs] == [
+        1,
+        1,
+        0,
+    ], ports
     for port, program in ports.items():
         routes = ["/", *routes_of(program)]
         assert len(routes) > 5
@@ -189,7 +192,9 @@ def test_a_websocket_is_refused(hosted: LocalLab) -> None:
         assert as_other_user(partial(look, port)).startswith(b"HTTP/1.1 403")
 
 
-def test_a_presigned_url_and_an_assumed_role_open_what_their_maker_may(hosted: LocalLab) -> None:
+def test_a_presigned_url_and_an_assumed_role_open_the_places_of_their_maker(
+    hosted: LocalLab,
+) -> None:
     bucket = hosted.deployment().bucket
     key = "models/of-the-owner.tar.gz"
     url = hosted.client("s3").generate_presigned_url(
@@ -241,7 +246,8 @@ def test_the_home_and_all_in_it_are_their_owners_alone(hosted: LocalLab) -> None
 
 def test_the_key_is_in_no_log_no_argument_and_no_document(hosted: LocalLab) -> None:
     """Besides its own file, the order that a supervisor reads and the CDK's cache have it."""
-    folder, key = hosted.home.folder, read_access_key(hosted.home)
+    folder = hosted.home.folder
+    key = read_access_key(hosted.home)
     holding = [
         path for path in folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()
     ]

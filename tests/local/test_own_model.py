@@ -10,17 +10,6 @@ from tests.local.forked_programs import REPO_ROOT
 from tests.local.local_lab import LocalLab
 
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
-
-
-def test_four_lines_and_a_file_lead_to_a_verdict(lab: LocalLab) -> None:
-    suite = REPO_ROOT / "suites/own_model.yaml"
-    answer = lab.succeed("run", str(suite), "--local", "--name", "own-model", "--format", "json")
-    report = answer.json()
-    assert "default workload.examples: 600" in answer.errors
-    assert {result["outcome"] for result in report["results"]} <= {"completed", "outpaced"}
-    assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
-
-
 WORK = (
     "--task",
     "sequence-classification",
@@ -35,6 +24,15 @@ SMALL = {
     "num_attention_heads": 2,
     "vocab_size": 600,
 }
+
+
+def test_four_lines_and_a_file_lead_to_a_verdict(lab: LocalLab) -> None:
+    suite = REPO_ROOT / "suites/own_model.yaml"
+    answer = lab.succeed("run", str(suite), "--local", "--name", "own-model", "--format", "json")
+    report = answer.json()
+    assert "default workload.examples: 600" in answer.errors
+    assert {result["outcome"] for result in report["results"]} <= {"completed", "outpaced"}
+    assert report["verdict"]["recommended"] in [cell["cell_id"] for cell in report["cells"]]
 
 
 @pytest.mark.parametrize(
@@ -57,5 +55,5 @@ def test_a_suite_of_init_leads_to_a_verdict(
     answer = lab.succeed("run", f"{name}.yaml", "--local", "--name", name, "--format", "json")
     assert answer.json()["verdict"]["recommended"] is not None
     again = lab.succeed("init", f"{name}-2.yaml", "--local", *options, "--format", "json")
-    runs = [each["evidence"].removesuffix(" of yours") for each in again.json()["cells"]]
-    assert all(each.partition(" ")[2] in ("run", "runs") for each in runs), runs
+    runs = [cell["evidence"].removesuffix(" of yours") for cell in again.json()["cells"]]
+    assert all(run.partition(" ")[2] in ("run", "runs") for run in runs), runs

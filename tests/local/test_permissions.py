@@ -24,10 +24,10 @@ from tests.local.running_service import administer
 from tests.permissions.calls import Call, read_calls, recorded_calls
 from tests.permissions.unsent import UNSENT
 from tests.unit.serving_in_memory import DEPLOYMENT, SAVED_MODEL, SETTINGS
+from traindyno.api.served_model import deploy_model
 from traindyno.aws import clients
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.table import Table
-from traindyno.cli.commands.serving_commands import deploy_model
 from traindyno.lab.continue_suite import CONTINUES
 from traindyno.lab.end_endpoints import open_serving
 from traindyno.lab.environment import BucketEnvironment
@@ -37,8 +37,16 @@ from traindyno.store.owners import RunRows
 pytestmark = pytest.mark.local
 
 FUNCTIONS = (
-    *("plan_suite", "check_quotas", "plan_round", "submit_run", "finish_run"),
-    *("record_run", "reconcile_runs", "stop_runs", "judge_suite", "guard_lab"),
+    "plan_suite",
+    "check_quotas",
+    "plan_round",
+    "submit_run",
+    "finish_run",
+    "record_run",
+    "reconcile_runs",
+    "stop_runs",
+    "judge_suite",
+    "guard_lab",
 )
 # Other tests of this folder send these: beside running jobs, and by preparations, further rounds,
 # shared jobs, and runs that log steps.
@@ -59,13 +67,11 @@ submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites
 submit_run stepfunctions:SendTaskSuccess Machine=$LAB-suites/*
 """
 # The lab has another name, so that the deployed functions leave its jobs alone.
-LAB, BUCKET, TABLE, TOPIC, EXECUTION = (
-    "granted",
-    "granted-results",
-    "granted-rows",
-    "granted-verdicts",
-    "e1",
-)
+LAB = "granted"
+BUCKET = "granted-results"
+TABLE = "granted-rows"
+TOPIC = "granted-verdicts"
+EXECUTION = "e1"
 
 
 def suite(instance: str) -> dict[str, Any]:
@@ -135,10 +141,8 @@ def make_storage() -> None:
 
 def end_endpoints(functions: Lambdas) -> None:
     """One that the sweep ends, and one that goes with its lab."""
-    serving, began = (
-        open_serving(BucketEnvironment(lab=LAB, bucket=BUCKET, table=TABLE)),
-        time.time() - 3600,
-    )
+    serving = open_serving(BucketEnvironment(lab=LAB, bucket=BUCKET, table=TABLE))
+    began = time.time() - 3600
     archive = tar_gz({"code/inference.py": "def model_fn(folder): return None"})
     boto3.client("s3").put_object(Bucket=BUCKET, Key=SAVED_MODEL, Body=archive)
     served = replace(DEPLOYMENT, instance_type="local.cpu", created_at=began)
@@ -148,10 +152,12 @@ def end_endpoints(functions: Lambdas) -> None:
             deployment, serving, replace(SETTINGS, bucket=BUCKET, lab=LAB), clock=lambda: began
         )
         eventually(
-            lambda: {each.status for each in serving.endpoints.list_named(LAB)} == {"InService"}
+            lambda: (
+                {endpoint.status for endpoint in serving.endpoints.list_named(LAB)} == {"InService"}
+            )
         )
     functions.call("reconcile_runs", {})
-    assert [each.name for each in serving.endpoints.list_named(LAB)] == [f"{LAB}--9"]
+    assert [endpoint.name for endpoint in serving.endpoints.list_named(LAB)] == [f"{LAB}--9"]
     url = boto3.client("s3").generate_presigned_url(
         "put_object", {"Bucket": BUCKET, "Key": "answer"}
     )

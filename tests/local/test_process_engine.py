@@ -213,7 +213,7 @@ dist.destroy_process_group()
     assert b"of 2 algo-2" in aws.objects[f"{BUCKET}/out/pair/logs/algo-2.log"]
 
 
-def test_the_host_that_failed_first_gives_the_reason_and_not_torchruns_report(
+def test_the_first_failed_host_gives_the_reason_and_not_torchruns_report(
     aws: AwsDouble, sagemaker: Any
 ) -> None:
     stage_script(
@@ -285,7 +285,7 @@ mark.write_text(mark.read_text() + " two")
     assert aws.objects[f"{BUCKET}/cp/mark"] == b"one two"
 
 
-def test_a_failed_script_gives_the_reason_that_it_wrote_with_its_exit_code(
+def test_a_failed_script_gives_its_written_reason_with_its_exit_code(
     aws: AwsDouble, sagemaker: Any
 ) -> None:
     stage_script(
@@ -305,7 +305,7 @@ sys.exit(3)
     )
 
 
-def test_a_script_that_raises_gives_the_end_of_its_log(aws: AwsDouble, sagemaker: Any) -> None:
+def test_a_raising_script_gives_the_end_of_its_log(aws: AwsDouble, sagemaker: Any) -> None:
     stage_script(aws, "print('x' * 5000)\nraise ValueError('no such column: label')")
     reason = run_job(sagemaker, "raised")["FailureReason"]
     assert reason.startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 1\n")
@@ -325,9 +325,7 @@ def test_a_job_killed_from_outside_ends_with_code_137_and_no_process(
     assert not [pid for pid in pids if is_alive(pid)]
 
 
-def test_data_that_is_not_there_fails_the_job_as_the_callers_error(
-    aws: AwsDouble, sagemaker: Any
-) -> None:
+def test_missing_data_fails_the_job_as_the_callers_error(aws: AwsDouble, sagemaker: Any) -> None:
     stage_script(aws, "print('never')")
     source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/absent"}
     channel = {"ChannelName": "train", "DataSource": {"S3DataSource": source}}
@@ -336,7 +334,7 @@ def test_data_that_is_not_there_fails_the_job_as_the_callers_error(
     assert transitions(job) == ["Starting", "Downloading", "Failed"]
 
 
-def test_an_archive_that_reaches_outside_its_folder_is_refused(
+def test_an_archive_reaching_outside_its_folder_is_refused(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
     escaping = tmp_path / "escaped"
@@ -350,7 +348,7 @@ def test_an_archive_that_reaches_outside_its_folder_is_refused(
 
 @pytest.mark.parametrize("stops", [None, "none"], ids=["sigterm", "no-sigterm"])
 @pytest.mark.parametrize("script", [SLEEP_FOR_EVER, DEAF], ids=["hears", "ignores"])
-def test_a_stopped_job_uploads_what_it_has_and_leaves_no_process(
+def test_a_stopped_job_uploads_its_files_and_leaves_no_process(
     aws: AwsDouble, service: RunningService, sagemaker: Any, script: str, stops: str | None
 ) -> None:
     service.administer("/_local/faults", {"stops": stops})
@@ -379,7 +377,7 @@ def test_a_job_past_its_longest_run_is_stopped_for_that(
     assert not [pid for pid in pids if is_alive(pid)]
 
 
-def test_a_child_that_outlives_its_job_is_ended_with_it(
+def test_a_child_outliving_its_job_is_ended_with_it(
     aws: AwsDouble, service: RunningService, sagemaker: Any
 ) -> None:
     # A child without an environment has no mark of its job: only its parents show that it belongs
@@ -429,7 +427,7 @@ def test_a_second_job_waits_for_the_machine_and_can_be_stopped_meanwhile(
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_service_that_dies_takes_its_job_along_and_says_so_after_its_restart(
+def test_a_dying_service_takes_its_job_along_and_says_so_after_its_restart(
     aws: AwsDouble, tmp_path: Path, number: signal.Signals
 ) -> None:
     stage_script(aws, DEAF)
@@ -470,7 +468,7 @@ def test_many_requests_at_once_are_all_answered(aws: AwsDouble, service: Running
     assert {wait_until(sagemaker, name)["TrainingJobStatus"] for name in names} == {"Completed"}
 
 
-def test_a_helper_that_holds_the_output_open_keeps_the_job_until_its_limit(
+def test_a_helper_holding_the_output_open_keeps_the_job_until_its_limit(
     aws: AwsDouble, sagemaker: Any
 ) -> None:
     """The training toolkit reads until the pipe is closed."""

@@ -36,7 +36,7 @@ def names(lab: LocalLab) -> dict[str, Any]:
     return defined
 
 
-def test_the_examples_measure_what_the_script_does(names: dict[str, Any]) -> None:
+def test_the_examples_measure_the_same_as_the_script(names: dict[str, Any]) -> None:
     assert {problem.partition(":")[0] for problem in names["problems"]} >= {
         "goal",
         "limits.max_hours",
@@ -49,7 +49,7 @@ def test_the_examples_measure_what_the_script_does(names: dict[str, Any]) -> Non
     assert labels[names["verdict"].recommended] == "delay_milliseconds 5"
 
 
-def test_the_report_is_that_of_the_command_line(names: dict[str, Any], lab: LocalLab) -> None:
+def test_the_command_lines_report_is_the_same(names: dict[str, Any], lab: LocalLab) -> None:
     answer = lab.succeed("report", "sleeper", "--local", "--format", "json", "--output", "fetched")
     assert json.loads(json.dumps(report_document(names["report"].data))) == answer.json()
     assert names["path"].read_bytes() == (lab.folder / "fetched" / "sleeper.html").read_bytes()

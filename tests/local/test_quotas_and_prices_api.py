@@ -44,10 +44,10 @@ def products(service: RunningService, **wanted: str) -> list[dict[str, Any]]:
     filters = [
         {"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()
     ]
-    found = client("pricing", service.endpoint).get_products(
+    answer = client("pricing", service.endpoint).get_products(
         ServiceCode="AmazonSageMaker", Filters=filters
     )
-    return [json.loads(text) for text in found["PriceList"]]
+    return [json.loads(text) for text in answer["PriceList"]]
 
 
 def test_a_price_is_found_by_region_dimension_and_type_and_says_it_is_a_snapshot(

@@ -66,7 +66,8 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(
     for result in report["results"]:
         assert result["outcome"] == "completed", result["log_tail"]
         assert result["run"]["seed"] == result["seed"] == 4  # the script says that it took it
-        settings, own = result["run"]["cell"]["settings"], result["run"]["cell"]["hyperparameters"]
+        settings = result["run"]["cell"]["settings"]
+        own = result["run"]["cell"]["hyperparameters"]
         processes = settings.get("instance_count", 1)
         batch = own.get("batch_size") or own["per_device_train_batch_size"]
         assert result["environment"]["world_size"] == processes
@@ -75,13 +76,13 @@ def test_a_users_script_runs_to_the_verdict_with_one_process_and_with_two(
         assert 0.8 * batch * processes < per_step <= batch * processes
         assert throughput["samples_per_step"] == batch * processes
     differences = [
-        each
+        difference
         for confound in report["verdict"]["likeness"]["confounds"]
-        for each in confound["differences"]
+        for difference in confound["differences"]
     ]
-    for each in differences:
-        assert each["name"] != "learning rate"
-        assert each["name"] != "global batch" or each["first"] != each["second"]
+    for difference in differences:
+        assert difference["name"] != "learning rate"
+        assert difference["name"] != "global batch" or difference["first"] != difference["second"]
 
 
 def test_strategies_are_compared_on_the_same_work(lab: LocalLab) -> None:

@@ -22,6 +22,17 @@ GRANTED = ("--grant-quotas", "16")
 # The local snapshot has no price for it. A price decides nothing here but that the suite may start.
 ASSUMED_PRICES = {"ml.g6e.12xlarge": "13"}
 LARGE_PRICES = REPO_ROOT / "suites" / "large_rehearsal_prices.json"
+SECONDS = {"best": 0.1, "near": 0.102, "far": 0.4}
+STEPS = 20
+RACE = f"""
+import sys, time
+from traindyno.callbacks import step_log
+seconds = {SECONDS}[sys.argv[sys.argv.index("--does") + 1]]
+for number in range({STEPS}):
+    with step_log.step(samples=10) as step:
+        time.sleep(seconds)
+        step.loss = 1 / (number + 1)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -88,18 +99,6 @@ def test_the_suite_of_8_billion_parameters_is_rehearsed(simulated: LocalLab) -> 
     assert measured == {cell["cell_id"] for cell in report["cells"]}
 
 
-SECONDS, STEPS = {"best": 0.1, "near": 0.102, "far": 0.4}, 20
-RACE = f"""
-import sys, time
-from traindyno.callbacks import step_log
-seconds = {SECONDS}[sys.argv[sys.argv.index("--does") + 1]]
-for number in range({STEPS}):
-    with step_log.step(samples=10) as step:
-        time.sleep(seconds)
-        step.loss = 1 / (number + 1)
-"""
-
-
 def raced(lab: LocalLab, name: str, instance: str) -> tuple[Counter[tuple[str, str, str]], int]:
     """Its runs, each with its cell, its block and its outcome, and the number of its jobs."""
     suite = script_suite(
@@ -116,12 +115,12 @@ def raced(lab: LocalLab, name: str, instance: str) -> tuple[Counter[tuple[str, s
     cells = [result["run"]["cell"]["hyperparameters"]["does"] for result in results]
     runs = zip(
         cells,
-        (each["run"]["block"] for each in results),
-        (each["outcome"] for each in results),
+        (result["run"]["block"] for result in results),
+        (result["outcome"] for result in results),
         strict=True,
     )
     return Counter(runs), len(
-        {attempt["job_name"] for each in results for attempt in each["attempts"]}
+        {attempt["job_name"] for result in results for attempt in result["attempts"]}
     )
 
 
@@ -137,7 +136,8 @@ def test_a_rehearsed_race_has_the_runs_and_the_job_of_a_real_one(tmp_path: Path)
         }
         (traces / f"{does}.json").write_text(json.dumps(trace))
     with started_lab(tmp_path, "--grant-quotas", "1", "--traces", str(traces)) as lab:
-        real, simulated = raced(lab, "real", "local.cpu"), raced(lab, "simulated", "ml.g6.xlarge")
+        real = raced(lab, "real", "local.cpu")
+        simulated = raced(lab, "simulated", "ml.g6.xlarge")
         assert simulated == real
         twice_more = {
             (does, block, "completed"): 1

@@ -49,6 +49,8 @@ PLAIN_TRACE: dict[str, Any] = {
     "upload_seconds": 2,
 }
 PLAIN_BILLED_SECONDS = 25
+LONG_TRACE: dict[str, Any] = {**PLAIN_TRACE, "steps": 30}
+LONG_BILLED_SECONDS = PLAIN_BILLED_SECONDS + 25 * 2
 
 
 @contextmanager
@@ -97,10 +99,10 @@ def run_one(running: RunningService, request: dict[str, Any]) -> dict[str, Any]:
 
 def logged_files(aws: AwsDouble, name: str) -> dict[str, list[str]]:
     prefix = f"{BUCKET}/cp/{name}/step_log/{name}/"
-    found = {key: body for key, body in aws.objects.items() if key.startswith(prefix)}
+    files = {key: body for key, body in aws.objects.items() if key.startswith(prefix)}
     return {
         key.removeprefix(f"{BUCKET}/cp/{name}/step_log/"): body.decode().splitlines()
-        for key, body in found.items()
+        for key, body in files.items()
     }
 
 
@@ -135,14 +137,14 @@ def test_job_bills_the_seconds_of_its_trace_and_is_marked_as_simulated(
     )
     assert {"Key": "traindyno:simulated", "Value": "true"} in tags
     log = logged(aws, "plain")
-    assert [each.facts["is_simulated"] for each in log.environments] == [True] * 8
-    assert {each.host for each in log.environments} == {"algo-1", "algo-2"}
+    assert [environment.facts["is_simulated"] for environment in log.environments] == [True] * 8
+    assert {environment.host for environment in log.environments} == {"algo-1", "algo-2"}
     (session,) = log.sessions
     for process in session.processes:
         assert [step.end - step.begin for step in process.steps] == pytest.approx([2] * 5)
 
 
-def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(
+def test_a_preparation_leaves_a_manifest_marked_as_simulated(
     aws: AwsDouble, tmp_path: Path
 ) -> None:
     output = {"S3OutputPath": f"s3://{BUCKET}/prepared/abc", "CompressionType": "NONE"}
@@ -159,10 +161,6 @@ def test_a_preparation_leaves_a_manifest_that_says_it_is_simulated(
     manifest = json.loads(left.popitem()[1])
     assert manifest["is_simulated"]
     assert describe_mismatch(manifest, key="abc") is None
-
-
-LONG_TRACE: dict[str, Any] = {**PLAIN_TRACE, "steps": 30}
-LONG_BILLED_SECONDS = PLAIN_BILLED_SECONDS + 25 * 2
 
 
 def spot_request(name: str, every_steps: int | None) -> dict[str, Any]:
@@ -218,8 +216,15 @@ def test_an_interrupted_spot_job_repeats_the_steps_since_its_last_checkpoint(
         whole = run_one(running, spot_request(f"whole-{every_steps}", every_steps))
         row = ledger(running)[name]
     assert statuses(job) == [
-        *("Starting", "Downloading", "Training", "Interrupted"),
-        *("Starting", "Downloading", "Training", "Uploading", "Completed"),
+        "Starting",
+        "Downloading",
+        "Training",
+        "Interrupted",
+        "Starting",
+        "Downloading",
+        "Training",
+        "Uploading",
+        "Completed",
     ]
     files = logged_files(aws, name)
     assert len(files) == 2 * 4
@@ -249,7 +254,8 @@ def check_receipt_and_projection(interrupted: RunResult, whole: RunResult, repea
     seconds = {phase.name: phase.seconds for phase in line.phases}
     assert seconds["repeated_steps"] == pytest.approx(2 * repeated, abs=0.01)
     assert seconds["load"] == pytest.approx(2 * 10, abs=0.01)
-    mine, theirs = project_run(interrupted), project_run(whole)
+    mine = project_run(interrupted)
+    theirs = project_run(whole)
     assert mine is not None
     assert theirs is not None
     assert mine.instance_hours == pytest.approx(theirs.instance_hours, rel=1e-3)
@@ -284,9 +290,7 @@ def test_out_of_memory_is_told_in_the_containers_own_words(aws: AwsDouble, tmp_p
     assert read_job_end(job).outcome is Outcome.OUT_OF_MEMORY
 
 
-def test_a_job_that_runs_too_long_is_stopped_and_uploads_what_it_had(
-    aws: AwsDouble, tmp_path: Path
-) -> None:
+def test_an_overlong_job_is_stopped_and_uploads_its_files(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws, traces={"plain": {**PLAIN_TRACE, "stop_seconds": 7}}) as running:
         job = run_one(
             running, simulated_request("cut", StoppingCondition={"MaxRuntimeInSeconds": 18})
@@ -299,9 +303,7 @@ def test_a_job_that_runs_too_long_is_stopped_and_uploads_what_it_had(
     assert kinds == ["environment", "phase", "step", "step"]
 
 
-def test_a_stopped_job_ends_soon_and_keeps_the_steps_that_it_did(
-    aws: AwsDouble, tmp_path: Path
-) -> None:
+def test_a_stopped_job_ends_soon_and_keeps_its_steps(aws: AwsDouble, tmp_path: Path) -> None:
     long = {**PLAIN_TRACE, "steps": 10_000, "stop_seconds": 8}
     with replaying(
         tmp_path,
@@ -401,7 +403,7 @@ def test_requests_are_throttled_as_asked(aws: AwsDouble, tmp_path: Path) -> None
         assert impatient(running).list_training_jobs()["TrainingJobSummaries"] == []
 
 
-def test_faults_that_do_not_exist_are_refused(aws: AwsDouble, tmp_path: Path) -> None:
+def test_unknown_faults_are_refused(aws: AwsDouble, tmp_path: Path) -> None:
     with replaying(tmp_path, aws) as running:
         with pytest.raises(urllib.error.HTTPError) as caught:
             running.administer("/_local/faults", {"gremlins": 1, "seed": "x"})

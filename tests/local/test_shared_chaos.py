@@ -29,6 +29,8 @@ RUNS = 1000 if NIGHTLY else 36
 CELLS_PER_LANE = -(-RUNS // (len(LANES) * TRIALS))
 THROTTLED_SHARE = 0.1
 SEED = 7
+# What a job may be billed for beyond its limit, 960 s, outlasts a restart of the service.
+PACE = ("--speed-up", "30")
 SHARED_FAULTS = {
     **FAULTS,
     "internal_error_fraction": 0.1,
@@ -50,9 +52,10 @@ def shared_suite() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aftermath:
-    """``killed``: workers of functions, and what forks them.
+    """The end of an execution under chaos.
 
-    ``ends``: run id → in how many jobs it has ended.
+    ``killed`` counts workers of functions and the processes that fork them; ``ends`` maps each run
+    to the number of jobs in which it has ended.
     """
 
     status: str
@@ -64,6 +67,7 @@ class Aftermath:
 
 @pytest.fixture(scope="module")
 def aftermath(chaos: ChaosLab) -> Iterator[Aftermath]:
+    chaos.kill_and_restart_sagemaker(*PACE)
     chaos.administer("/_local/faults", SHARED_FAULTS)
     chaos.throttle(THROTTLED_SHARE, SEED)
     try:
@@ -71,6 +75,7 @@ def aftermath(chaos: ChaosLab) -> Iterator[Aftermath]:
     finally:
         chaos.throttle(0.0, SEED)
         chaos.administer("/_local/faults", {})
+        chaos.kill_and_restart_sagemaker()
 
 
 def wreak(chaos: ChaosLab) -> Aftermath:
@@ -82,7 +87,7 @@ def wreak(chaos: ChaosLab) -> Aftermath:
             ),
             600,
         )
-        chaos.kill_and_restart_sagemaker()
+        chaos.kill_and_restart_sagemaker(*PACE)
         chaos.until_swept(lambda: is_over(chaos), 5400)
     return Aftermath(
         status=status_of(chaos),
@@ -99,8 +104,10 @@ def is_over(chaos: ChaosLab) -> bool:
 
 def status_of(chaos: ChaosLab) -> str:
     """With its error, if it has one."""
-    found = chaos.client("stepfunctions").describe_execution(executionArn=chaos.execution_arn(NAME))
-    return " ".join(found[name] for name in ("status", "error", "cause") if found.get(name))
+    execution = chaos.client("stepfunctions").describe_execution(
+        executionArn=chaos.execution_arn(NAME)
+    )
+    return " ".join(execution[name] for name in ("status", "error", "cause") if execution.get(name))
 
 
 def test_every_run_has_one_result_and_every_job_is_paid_once_to_the_cent(

@@ -21,7 +21,8 @@ from traindyno.core.s3_keys import RUNS_PREFIX
 
 pytestmark = pytest.mark.local
 
-EXECUTION, STEPS = "shared-1", 30
+EXECUTION = "shared-1"
+STEPS = 30
 LONGEST_SECONDS = 500
 # After the first run, those of the first attempt of the first job wait for its death.
 SCRIPT = f"""
@@ -42,9 +43,10 @@ if does == "fail":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """``billed``: job name → seconds by the service's own count.
+    """The report of a suite in shared jobs.
 
-    ``killed``: the job that lost its host.
+    ``billed`` maps a job's name to the seconds that the service counted; ``killed`` is the job that
+    lost its host.
     """
 
     report: dict[str, Any]
@@ -52,8 +54,8 @@ class Told:
     killed: str
 
     def results(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.report["results"]
-        return found
+        results: list[dict[str, Any]] = self.report["results"]
+        return results
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +97,14 @@ def ends_of(lab: LocalLab) -> list[str]:
     listed = lab.client("s3").list_objects_v2(
         Bucket=lab.deployment().bucket, Prefix=f"{RUNS_PREFIX}{EXECUTION}/"
     )
-    return [each["Key"] for each in listed.get("Contents", ()) if f"/{ENDED}/" in each["Key"]]
+    return [
+        listed_object["Key"]
+        for listed_object in listed.get("Contents", ())
+        if f"/{ENDED}/" in listed_object["Key"]
+    ]
 
 
-def test_each_run_has_its_own_end_and_one_that_fails_fails_alone(told: Told) -> None:
+def test_each_run_has_its_own_end_and_a_failing_run_fails_alone(told: Told) -> None:
     outcomes = Counter(
         (result["run"]["cell"]["hyperparameters"]["does"], result["outcome"])
         for result in told.results()
@@ -115,7 +121,7 @@ def test_each_run_has_its_own_end_and_one_that_fails_fails_alone(told: Told) -> 
     )
 
 
-def test_runs_of_a_block_share_a_job_and_a_killed_one_goes_on_with_what_was_left(
+def test_runs_of_a_block_share_a_job_and_a_killed_job_goes_on_with_the_rest(
     told: Told,
 ) -> None:
     of_block: dict[str, set[str]] = {}
@@ -143,7 +149,7 @@ def test_the_shares_of_the_runs_add_up_to_the_bill_of_each_job(told: Told) -> No
     assert spent == pytest.approx(paid, abs=Decimal("0.00001"))
 
 
-def test_simulated_runs_share_a_job_that_bills_one_start(lab: LocalLab) -> None:
+def test_simulated_runs_share_a_job_with_one_billed_start(lab: LocalLab) -> None:
     suite = shared_suite(lab, "ml.g6.xlarge", trials=1)
     lab.grant_quotas(1, "ml.g6.xlarge")
     results = lab.run_suite("simulated", suite, "shared-2").json()["results"]

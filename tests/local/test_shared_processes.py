@@ -112,7 +112,7 @@ def job_of(
     return SharedJob(aws, suite, carried, job_id, bundle.pack(bundle.script_files(folder)))
 
 
-def test_runs_of_two_hosts_follow_each_other_and_one_that_fails_fails_alone(
+def test_runs_of_two_hosts_follow_each_other_and_a_failing_run_fails_alone(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
     two_hosts = {"instance_count": 2, "strategy": "ddp"}
@@ -129,7 +129,7 @@ def test_runs_of_two_hosts_follow_each_other_and_one_that_fails_fails_alone(
     assert shared.logged_steps(shared.run_ids[1]) == [STEPS, STEPS]
 
 
-def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
+def test_of_twelve_runs_those_without_memory_hung_or_killed_end_alone(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
     does = [*["brief"] * 2, "fill", *["brief"] * 3, "stand", "die", *["brief"] * 4]
@@ -168,13 +168,14 @@ def test_of_twelve_runs_one_without_memory_one_hung_and_one_killed_end_alone(
         assert [line for line in lines if line == f"[{run_id}] does {word}"] != []
 
 
-def test_a_run_of_a_race_that_cannot_win_ends_early_after_a_throw_away_run(
+def test_a_hopeless_run_of_a_race_ends_early_after_a_throw_away_run(
     aws: AwsDouble, sagemaker: Any, tmp_path: Path
 ) -> None:
     shared = job_of(aws, tmp_path, "j2-5", ["log", "slow"], search="race")
     described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
-    journal, (fast, slow) = shared.journal(described), shared.run_ids
+    journal = shared.journal(described)
+    (fast, slow) = shared.run_ids
     assert shared.outcomes(described) == {fast: Outcome.COMPLETED, slow: Outcome.OUTPACED}
     bound = journal.ends[slow].bound
     assert bound is not None
@@ -187,7 +188,7 @@ def test_a_run_of_a_race_that_cannot_win_ends_early_after_a_throw_away_run(
 
 
 @pytest.mark.parametrize("stops", [None, "none"], ids=["sigterm", "no-sigterm"])
-def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
+def test_a_stopped_job_keeps_ended_runs_and_leaves_the_rest_to_the_next_attempt(
     aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path, stops: str | None
 ) -> None:
     """An image whose entry point passes no SIGTERM on loses the journal's last lines, and no end of
@@ -230,7 +231,7 @@ def test_a_stopped_job_keeps_what_ended_and_leaves_the_rest_to_the_next_attempt(
     assert journal.left == ({} if stops else dict.fromkeys(shared.run_ids[1:], STOPPED))
 
 
-def test_a_job_that_loses_its_instances_goes_on_with_the_run_in_progress(
+def test_a_job_without_its_instances_goes_on_with_the_run_in_progress(
     aws: AwsDouble, service: RunningService, sagemaker: Any, tmp_path: Path
 ) -> None:
     fault = {"name_contains": "j2-3", "fault": "spot_interruption"}
@@ -260,7 +261,8 @@ def test_the_largest_batch_of_a_script_is_found_under_the_types_memory(
     shared = job_of(aws, tmp_path, "j2-6", ["log"], training=training)
     described = shared.run(sagemaker)
     assert described["TrainingJobStatus"] == "Completed", described.get("FailureReason")
-    journal, (run_id,) = shared.journal(described), shared.run_ids
+    journal = shared.journal(described)
+    (run_id,) = shared.run_ids
     assert shared.outcomes(described) == {run_id: Outcome.COMPLETED}
     finding = journal.ends[run_id].batch
     assert finding is not None

@@ -19,14 +19,16 @@ from traindyno.core.s3_keys import plan_key
 pytestmark = [pytest.mark.local, pytest.mark.nightly]
 
 SMOKE = REPO_ROOT / "suites/smoke_aws.yaml"
-EXECUTION, INSTANCE, CAP_USD = "smoke-1", "ml.m5.large", Decimal("0.30")
+EXECUTION = "smoke-1"
+INSTANCE = "ml.m5.large"
+CAP_USD = Decimal("0.30")
 # The sweep, which finds the ends whose events were lost, runs once a minute.
 SWEEP_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Smoke:
-    """``messages``: what the topic and the event bus delivered."""
+    """A run of the smoke suite, with the messages of the topic and the event bus."""
 
     seconds: float
     report: dict[str, Any]
@@ -35,7 +37,9 @@ class Smoke:
 
 @pytest.fixture(scope="module")
 def smoke(lab: LocalLab) -> Iterator[Smoke]:
-    sqs, sns, events = lab.client("sqs"), lab.client("sns"), lab.client("events")
+    sqs = lab.client("sqs")
+    sns = lab.client("sns")
+    events = lab.client("events")
     url = sqs.create_queue(QueueName="smoke")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"][
         "QueueArn"
@@ -62,7 +66,7 @@ def smoke(lab: LocalLab) -> Iterator[Smoke]:
         sqs.delete_queue(QueueUrl=url)
 
 
-def test_two_cells_read_the_tokens_that_one_job_made(smoke: Smoke) -> None:
+def test_two_cells_read_the_tokens_of_one_job(smoke: Smoke) -> None:
     results = smoke.report["results"]
     assert [result["outcome"] for result in results] == ["completed"] * 2
     assert {result["run"]["cell"]["settings"]["batch_size_per_device"] for result in results} == {

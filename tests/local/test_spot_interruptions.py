@@ -80,7 +80,8 @@ def spot_request(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def finish(aws: AwsDouble, service: RunningService, request: dict[str, Any]) -> SpotRun:
-    sagemaker, name = client("sagemaker", service.endpoint), request["TrainingJobName"]
+    sagemaker = client("sagemaker", service.endpoint)
+    name = request["TrainingJobName"]
     sagemaker.create_training_job(**request)
     job = wait_until(sagemaker, name, seconds=600)
     prefix = f"{BUCKET}/checkpoints/{name}/step_log/"
@@ -108,12 +109,12 @@ def finish(aws: AwsDouble, service: RunningService, request: dict[str, Any]) -> 
         job=job,
         result=result,
         losses={point.step: point.loss for point in result.measured.loss.points},
-        repeated_steps=sum(len(each.repeated) for each in divide_steps(log.sessions)),
+        repeated_steps=sum(len(session.repeated) for session in divide_steps(log.sessions)),
     )
 
 
 def of_kind(transitions: list[dict[str, Any]], status: str) -> list[dict[str, Any]]:
-    return [each for each in transitions if each["Status"] == status]
+    return [transition for transition in transitions if transition["Status"] == status]
 
 
 def miscounts(run: SpotRun, steps: int) -> list[str]:
@@ -246,6 +247,6 @@ def test_the_built_in_loop_resumes_bit_by_bit(aws: AwsDouble, spot_service: Runn
     }
     spot_service.administer("/_local/faults", faults)
     for number in range(BUILT_IN_RUNS):
-        found = run(f"built-in-{number}")
-        assert miscounts(found, steps) == receipt_errors(found) == []
-        assert found.losses == whole.losses
+        result = run(f"built-in-{number}")
+        assert miscounts(result, steps) == receipt_errors(result) == []
+        assert result.losses == whole.losses

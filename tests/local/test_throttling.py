@@ -83,7 +83,7 @@ def test_an_execution_succeeds_and_its_books_agree(throttled: ChaosLab, name: st
     assert [len(result["attempts"]) for result in evidence.results(name).values()] == [1] * 3
 
 
-def test_a_throttled_request_whose_body_comes_later_leaves_its_connection_open(
+def test_a_throttled_request_with_a_late_body_leaves_its_connection_open(
     throttled: ChaosLab,
 ) -> None:
     connection = http.client.HTTPConnection(

@@ -47,16 +47,22 @@ def test_arguments_come_in_the_order_of_their_names_and_in_pythons_spelling() ->
         "none": None,
     }
     assert command_arguments(given) == [
-        *("--bf16", "True"),
-        *("-e", "2"),
-        *("--lr", "5e-05"),
-        *("--model", "gpt2"),
-        *("--mp_parameters", "a=1,ddp=True"),
-        *("--none", ""),
+        "--bf16",
+        "True",
+        "-e",
+        "2",
+        "--lr",
+        "5e-05",
+        "--model",
+        "gpt2",
+        "--mp_parameters",
+        "a=1,ddp=True",
+        "--none",
+        "",
     ]
 
 
-def test_values_that_are_no_json_are_taken_as_they_are() -> None:
+def test_values_without_json_are_taken_as_they_are() -> None:
     program = read_program(job_with({"plain": "gpt2", "quoted": '"gpt2"', "count": "3"}))
     assert program.user == {"plain": "gpt2", "quoted": "gpt2", "count": 3}
 
@@ -65,25 +71,31 @@ def test_one_process_is_plain_python_and_torchrun_gets_one_launcher_for_each_hos
     plain = job_with({"x": "1"})
     assert launch_command(
         read_program(plain), python="py", job=plain, host_rank=0, resources=RESOURCES
-    ) == [*("py", "train.py", "-x", "1")]
+    ) == ["py", "train.py", "-x", "1"]
     spread = job_with({"sagemaker_torch_distributed_enabled": "true"}, instance_count=2)
     assert launch_command(
         read_program(spread), python="py", job=spread, host_rank=1, resources=RESOURCES
     ) == [
-        *("py", "-P", str(TORCHRUN), "--nnodes", "2", "--nproc_per_node", "1"),
-        *(
-            "--rdzv_backend",
-            "loopback",
-            "--rdzv_endpoint",
-            "127.0.0.1:4321",
-            "--rdzv_conf",
-            "rank=1",
-        ),
-        *("--local_addr", "127.0.0.1", "train.py"),
+        "py",
+        "-P",
+        str(TORCHRUN),
+        "--nnodes",
+        "2",
+        "--nproc_per_node",
+        "1",
+        "--rdzv_backend",
+        "loopback",
+        "--rdzv_endpoint",
+        "127.0.0.1:4321",
+        "--rdzv_conf",
+        "rank=1",
+        "--local_addr",
+        "127.0.0.1",
+        "train.py",
     ]
 
 
-def test_a_launcher_that_this_machine_lacks_is_refused_by_name() -> None:
+def test_a_launcher_missing_on_this_machine_is_refused_by_name() -> None:
     with pytest.raises(
         UnsupportedJob,
         match=r"^sagemaker_distributed_dataparallel_enabled: SMDDP is not offered; .*Python and "
@@ -104,16 +116,18 @@ def test_the_environment_describes_cluster_channels_and_hyperparameters(tmp_path
     }
     job = job_with(hyperparameters, instance_count=2, InputDataConfig=[channel])
     tree = make_host_tree(tmp_path, "algo-2")
-    found = toolkit_environment(job, read_program(job), tree, RESOURCES)
-    assert json.loads(found["SM_HPS"]) == {"run_id": "r-1", "settings": {"b": 1}}
-    assert json.loads(found["SM_FRAMEWORK_PARAMS"]) == {"sagemaker_torch_distributed_enabled": True}
-    assert json.loads(found["SM_HOSTS"]) == ["algo-1", "algo-2"]
-    assert (found["SM_CURRENT_HOST"], found["SM_HP_RUN_ID"], found["SM_NUM_CPUS"]) == (
+    variables = toolkit_environment(job, read_program(job), tree, RESOURCES)
+    assert json.loads(variables["SM_HPS"]) == {"run_id": "r-1", "settings": {"b": 1}}
+    assert json.loads(variables["SM_FRAMEWORK_PARAMS"]) == {
+        "sagemaker_torch_distributed_enabled": True
+    }
+    assert json.loads(variables["SM_HOSTS"]) == ["algo-1", "algo-2"]
+    assert (variables["SM_CURRENT_HOST"], variables["SM_HP_RUN_ID"], variables["SM_NUM_CPUS"]) == (
         "algo-2",
         "r-1",
         "2",
     )
-    assert found["SM_CHANNEL_TRAIN"] == f"{tmp_path}/algo-2/ml/input/data/train"
+    assert variables["SM_CHANNEL_TRAIN"] == f"{tmp_path}/algo-2/ml/input/data/train"
 
 
 def test_container_paths_become_this_hosts_also_inside_json(tmp_path: Path) -> None:
@@ -126,10 +140,10 @@ def test_container_paths_become_this_hosts_also_inside_json(tmp_path: Path) -> N
             "d": "1.0",
         }
     )
-    found = container_hyperparameters(job, tree)
-    assert json.loads(found["a"]) == f"{tree.root}/model"
-    assert json.loads(found["b"]) == {"deep": [f"{tree.root}/x", "/opt/mlx"]}
-    assert (found["c"], found["d"]) == (str(tree.root), "1.0")
+    hyperparameters = container_hyperparameters(job, tree)
+    assert json.loads(hyperparameters["a"]) == f"{tree.root}/model"
+    assert json.loads(hyperparameters["b"]) == {"deep": [f"{tree.root}/x", "/opt/mlx"]}
+    assert (hyperparameters["c"], hyperparameters["d"]) == (str(tree.root), "1.0")
 
 
 @pytest.mark.parametrize(
@@ -151,5 +165,5 @@ def test_hosts_share_the_cores_as_evenly_as_they_divide(
         ("data/train-2.csv", "data/train", "train-2.csv"),
     ],
 )
-def test_a_file_is_named_by_what_follows_the_prefix(key: str, prefix: str, name: str) -> None:
+def test_a_file_is_named_by_the_text_after_the_prefix(key: str, prefix: str, name: str) -> None:
     assert relative_name(key, prefix) == name

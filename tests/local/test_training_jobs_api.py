@@ -14,6 +14,13 @@ from tests.local.aws_double import AwsDouble
 from tests.local.jobs import client, job_request, stage_script, wait_until
 from tests.local.running_service import SIGNED, RunningService
 
+TYPES: list[dict[str, Any]] = [{"InstanceType": "ml.g5.xlarge"}, {"InstanceType": "ml.g6.xlarge"}]
+GROUPS = [
+    {**resource, "InstanceCount": 1, "InstanceGroupName": f"g{number}"}
+    for number, resource in enumerate(TYPES)
+]
+LIMITS = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 30}
+
 
 @pytest.fixture(scope="module")
 def sagemaker(service: RunningService, aws: AwsDouble) -> Iterator[Any]:
@@ -88,7 +95,7 @@ def test_every_problem_of_a_request_is_listed_at_once(service: RunningService) -
     assert "at 'outputDataConfig.s3OutputPath'" in answer["message"]
 
 
-def test_a_request_that_is_none_and_pages_of_other_hosts_are_turned_away(
+def test_a_malformed_request_and_pages_of_other_hosts_are_turned_away(
     service: RunningService,
 ) -> None:
     for status, headers in (
@@ -159,12 +166,6 @@ def on(instance_type: str, count: int = 1, **more: Any) -> dict[str, Any]:
     }
 
 
-TYPES: list[dict[str, Any]] = [{"InstanceType": "ml.g5.xlarge"}, {"InstanceType": "ml.g6.xlarge"}]
-GROUPS = [
-    {**each, "InstanceCount": 1, "InstanceGroupName": f"g{number}"}
-    for number, each in enumerate(TYPES)
-]
-LIMITS = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 30}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         on("ml.p9.huge"),
@@ -182,7 +183,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_neither_aws_nor_this_machine_offers_is_refused(sagemaker: Any) -> None:
+def test_requests_beyond_aws_or_this_machine_are_refused(sagemaker: Any) -> None:
     for changes, says in REFUSED:
         code, message = refusal(sagemaker.create_training_job, **job_request("refused", **changes))
         assert code == "ValidationException"

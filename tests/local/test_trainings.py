@@ -39,6 +39,32 @@ WHOLE = bool(os.environ.get("TRAINDYNO_WHOLE_QUICKSTART"))
 SPOT = {"spot_interruption_fraction": 1.0, "spot_interruptions": 1, "spot_notice_fraction": 0.5}
 LOGGED_STEP = re.compile(r'"kind": ?"step".*?"step": ?(\d+)')
 STEPS = 180  # a result keeps each loss of so few
+# A shortage of instances, after which a minute passes, is for the nightly seeds.
+CHAOS = {
+    "capacity_error_fraction": 0.1 if NIGHTLY else 0.0,
+    "internal_error_fraction": 0.1,
+    "spot_interruption_fraction": 0.7,
+    "spot_interruptions": 2,
+    "spot_notice_fraction": 0.5,
+    "throttling_fraction": 0.05,
+    "duplicated_event_fraction": 0.3,
+    "late_event_fraction": 0.3,
+    "late_event_seconds": 1.5,
+    "lost_event_fraction": 0.3,
+}
+THROTTLED_SHARE = 0.03
+# A job of 10 s may be billed for 490 s, $0.01362: beside it there is room for less than a minute of
+# jobs before.
+TIGHT_USD = Decimal("0.0143")
+ROOMY_USD = Decimal(1)
+PAGE = (REPO_ROOT / "docs" / "from-verdict-to-model.md").read_text()
+COMMANDS = re.findall(
+    r"^    traindyno +(.*)$",
+    PAGE.partition("<!-- commands: run by tests/local/test_trainings.py -->")[2].partition(
+        "<!-- end -->"
+    )[0],
+    re.MULTILINE,
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,21 +81,27 @@ def measured(lab: LocalLab) -> Iterator[str]:
 
 
 def result_of(lab: LocalLab, execution: str) -> RunResult:
-    s3, bucket = lab.client("s3"), lab.deployment().bucket
-    (found,) = s3.list_objects_v2(Bucket=bucket, Prefix=results_prefix(execution))["Contents"]
+    s3 = lab.client("s3")
+    bucket = lab.deployment().bucket
+    (content,) = s3.list_objects_v2(Bucket=bucket, Prefix=results_prefix(execution))["Contents"]
     return parse_run_result(
-        json.loads(s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
+        json.loads(s3.get_object(Bucket=bucket, Key=content["Key"])["Body"].read())
     )
 
 
 def model_file(lab: LocalLab, execution: str, name: str) -> bytes:
-    path, result = lab.folder / "model.tar.gz", result_of(lab, execution)
+    path = lab.folder / "model.tar.gz"
+    result = result_of(lab, execution)
     place = (execution, result.run.run_id, result.attempts[-1].job_name)
     key = saved_model_key(*place, is_kept=True)
     lab.client("s3").download_file(lab.deployment().bucket, key, str(path))
     with tarfile.open(path) as archive:
         member = archive.extractfile(
-            next(each for each in archive.getnames() if each.endswith(name))
+            next(
+                name_in_archive
+                for name_in_archive in archive.getnames()
+                if name_in_archive.endswith(name)
+            )
         )
         assert member is not None
         return member.read()
@@ -108,14 +140,14 @@ def whole(lab: LocalLab, measured: str) -> RunResult:
     lab.traindyno("report", "whole", "--local", "--output", "trained")
     left = json.loads((lab.folder / "trained" / "model.json").read_text())
     assert left == json.loads(model_file(lab, "whole", "model.json"))
-    found = result_of(lab, "whole")
-    assert [each.outcome for each in found.attempts] == ["completed"]
-    assert found.run.cell.hyperparameters == {"delay": 0.04, "steps": STEPS}
-    assert sorted(losses_of(found)) == list(range(1, STEPS + 1))
-    return found
+    result = result_of(lab, "whole")
+    assert [attempt.outcome for attempt in result.attempts] == ["completed"]
+    assert result.run.cell.hyperparameters == {"delay": 0.04, "steps": STEPS}
+    assert sorted(losses_of(result)) == list(range(1, STEPS + 1))
+    return result
 
 
-def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
+def test_a_stopped_and_interrupted_training_equals_an_undisturbed_one(
     lab: LocalLab, measured: str, whole: RunResult
 ) -> None:
     lab.administer(
@@ -140,8 +172,8 @@ def test_a_training_that_was_stopped_and_interrupted_equals_one_that_was_not(
     ended = lab.succeed("train", "--resume", "cut", "--local", "--output", str(folders["train"]))
     for command in ("watch", "report"):
         lab.succeed(command, "cut-3", "--local", "--output", str(folders[command]))
-    found = result_of(lab, "cut-3")
-    assert losses_of(found) == losses_of(whole)
+    result = result_of(lab, "cut-3")
+    assert losses_of(result) == losses_of(whole)
     assert "trained/cut-3/" in ended.output
     assert json.loads(model_file(lab, "cut-3", "model.json")) == {
         "step": STEPS,
@@ -174,37 +206,18 @@ def start_chained(lab: LocalLab, name: str, measured: str, is_spot: bool, **limi
         start_training(target, replace(suite, limits=chosen), training)
 
 
-def test_a_training_that_is_longer_than_its_job_goes_on_in_the_next_one(
+def test_a_training_longer_than_its_job_goes_on_in_the_next_one(
     lab: LocalLab, measured: str, whole: RunResult
 ) -> None:
     lab.administer("/_local/faults", {})
     start_chained(lab, "chained", measured, is_spot=False, max_usd=Decimal(1))
     lab.succeed("watch", "chained", "--local")
-    found = result_of(lab, "chained")
-    *before, last = [(each.outcome, each.error) for each in found.attempts]
+    result = result_of(lab, "chained")
+    *before, last = [(attempt.outcome, attempt.error) for attempt in result.attempts]
     assert before
     assert set(before) == {(None, "JobTimeUsed")}
     assert last == ("completed", None)
-    assert losses_of(found) == losses_of(whole)
-
-
-# A shortage of instances, after which a minute passes, is for the nightly seeds.
-CHAOS = {
-    "capacity_error_fraction": 0.1 if NIGHTLY else 0.0,
-    "internal_error_fraction": 0.1,
-    "spot_interruption_fraction": 0.7,
-    "spot_interruptions": 2,
-    "spot_notice_fraction": 0.5,
-    "throttling_fraction": 0.05,
-    "duplicated_event_fraction": 0.3,
-    "late_event_fraction": 0.3,
-    "late_event_seconds": 1.5,
-    "lost_event_fraction": 0.3,
-}
-THROTTLED_SHARE = 0.03
-# A job of 10 s may be billed for 490 s, $0.01362: beside it there is room for less than a minute of
-# jobs before.
-TIGHT_USD, ROOMY_USD = Decimal("0.0143"), Decimal(1)
+    assert losses_of(result) == losses_of(whole)
 
 
 @pytest.mark.parametrize(
@@ -214,8 +227,11 @@ def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(
     lab: LocalLab, measured: str, seed: int
 ) -> None:
     """Every third seed has a tight cap, and every fourth one is stopped and resumed once."""
-    chaos, name, is_capped = ChaosLab(lab, ()), f"chaos-{seed}", seed % 3 == 0
-    executions, amount = [name], TIGHT_USD if is_capped else ROOMY_USD
+    chaos = ChaosLab(lab, ())
+    name = f"chaos-{seed}"
+    is_capped = seed % 3 == 0
+    executions = [name]
+    amount = TIGHT_USD if is_capped else ROOMY_USD
     lab.administer("/_local/faults", {**CHAOS, "seed": seed})
     chaos.throttle(THROTTLED_SHARE, seed)
     try:
@@ -227,31 +243,31 @@ def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(
                 chaos.command("train", "--resume", name, "--no-wait", "--local")
                 executions.append(f"{name}-2")
             chaos.until_swept(
-                lambda: all(chaos.execution_status(each) in ENDED for each in executions), 900
+                lambda: all(chaos.execution_status(execution) in ENDED for execution in executions),
+                900,
             )
     finally:
         lab.administer("/_local/faults", {})
         chaos.throttle(0.0, seed)
     evidence = gather(chaos, *executions)
     assert find_strays(evidence) == []
-    for each in executions:
-        receipt = chaos.document("report", each, "--receipt")["receipt"]
-        assert [*check_paid(evidence, each, receipt), *check_ended(evidence, each)] == []
-    found, last = result_of(lab, executions[-1]), executions[-1]
+    for execution in executions:
+        receipt = chaos.document("report", execution, "--receipt")["receipt"]
+        assert [*check_paid(evidence, execution, receipt), *check_ended(evidence, execution)] == []
+    result = result_of(lab, executions[-1])
+    last = executions[-1]
     assert killed.total() > 0
-    assert found.outcome in {
+    assert result.outcome in {
         Outcome.COMPLETED,
         Outcome.COST_STOPPED if is_capped else Outcome.INTERNAL_ERROR,
-    }, found
-    assert found.message is None or found.outcome is not Outcome.COMPLETED
+    }, result
+    assert result.message is None or result.outcome is not Outcome.COMPLETED
     # As without a fault: each step once, in order, up to the last one
-    assert found.measured is not None
-    wanted, points = (
-        losses_of_script(STEPS),
-        [(point.step, point.loss) for point in found.measured.loss.points],
-    )
+    assert result.measured is not None
+    wanted = losses_of_script(STEPS)
+    points = [(point.step, point.loss) for point in result.measured.loss.points]
     assert points == wanted[: len(points)]
-    if found.outcome is Outcome.COMPLETED:
+    if result.outcome is Outcome.COMPLETED:
         assert len(points) == STEPS
         assert json.loads(model_file(lab, last, "model.json")) == {
             "step": STEPS,
@@ -267,27 +283,30 @@ def test_a_chain_under_faults_of_every_kind_loses_no_step_and_no_cent(
 
 def logs_of(lab: LocalLab, execution: str) -> list[str]:
     """The logs of its starts, in order."""
-    s3, bucket = lab.client("s3"), lab.deployment().bucket
+    s3 = lab.client("s3")
+    bucket = lab.deployment().bucket
     listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"runs/{execution}/").get("Contents", [])
-    keys = [each["Key"] for each in listed if each["Key"].endswith(".jsonl")]
+    keys = [row["Key"] for row in listed if row["Key"].endswith(".jsonl")]
     keys.sort(key=lambda key: str(key.split(".")[-2]))
     return [s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode() for key in keys]
 
 
 def logged_losses(lab: LocalLab, execution: str) -> dict[int, set[float]]:
     """All that were logged of each step, also by a start whose later steps were lost."""
-    found: dict[int, set[float]] = {}
+    losses: dict[int, set[float]] = {}
     for entry in (
         json.loads(line) for text in logs_of(lab, execution) for line in text.splitlines()
     ):
         if entry["kind"] == "step":
-            found.setdefault(entry["step"], set()).add(entry["loss"])
-    return found
+            losses.setdefault(entry["step"], set()).add(entry["loss"])
+    return losses
 
 
 def count_interruptions(lab: LocalLab, job_name: str) -> int:
     job = lab.client("sagemaker").describe_training_job(TrainingJobName=job_name)
-    return sum(each["Status"] == "Interrupted" for each in job["SecondaryStatusTransitions"])
+    return sum(
+        transition["Status"] == "Interrupted" for transition in job["SecondaryStatusTransitions"]
+    )
 
 
 def interrupts_early(seed: int, job_names: list[str], steps: int, most: int) -> bool:
@@ -305,18 +324,10 @@ def interrupts_early(seed: int, job_names: list[str], steps: int, most: int) -> 
 
 def logged_starts(lab: LocalLab, execution: str) -> list[tuple[int, int]]:
     """The first and the last step of each start that logged any, in order."""
-    found = [[int(step) for step in LOGGED_STEP.findall(text)] for text in logs_of(lab, execution)]
-    return [(steps[0], steps[-1]) for steps in found if steps]
-
-
-PAGE = (REPO_ROOT / "docs" / "from-verdict-to-model.md").read_text()
-COMMANDS = re.findall(
-    r"^    traindyno +(.*)$",
-    PAGE.partition("<!-- commands: run by tests/local/test_trainings.py -->")[2].partition(
-        "<!-- end -->"
-    )[0],
-    re.MULTILINE,
-)
+    steps_of_starts = [
+        [int(step) for step in LOGGED_STEP.findall(text)] for text in logs_of(lab, execution)
+    ]
+    return [(steps[0], steps[-1]) for steps in steps_of_starts if steps]
 
 
 @pytest.mark.nightly
@@ -330,7 +341,8 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(
     lab.administer("/_local/faults", {})
     (lab.folder / "suites").mkdir(exist_ok=True)
     suite = yaml.safe_load((REPO_ROOT / "suites" / "quickstart.yaml").read_text())
-    suite["matrix"]["batch_size_per_device"], suite["baseline"] = [8], {"padding": "max-length"}
+    suite["matrix"]["batch_size_per_device"] = [8]
+    suite["baseline"] = {"padding": "max-length"}
     if not WHOLE:
         suite["workload"]["examples"] = 9600
         suite |= {
@@ -346,14 +358,23 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(
     whole = result_of(lab, "model")
     assert whole.measured is not None
     if not WHOLE:
-        assert [each.step for each in whole.measured.evaluations] == [300, 600, 900, 1200]
-        best = min(whole.measured.evaluations, key=lambda each: each.metrics["loss"])
+        assert [evaluation.step for evaluation in whole.measured.evaluations] == [
+            300,
+            600,
+            900,
+            1200,
+        ]
+        best = min(whole.measured.evaluations, key=lambda evaluation: evaluation.metrics["loss"])
         if best.step != 1200:
             told = json.loads(model_file(lab, "model", "best/best.json"))
             assert told["step"] == best.step
 
-    job, executions = whole.attempts[-1].job_name, ("again", "again-2", "again-3")
-    names = [job.replace(execution_digest("model"), execution_digest(each)) for each in executions]
+    job = whole.attempts[-1].job_name
+    executions = ("again", "again-2", "again-3")
+    names = [
+        job.replace(execution_digest("model"), execution_digest(execution_id))
+        for execution_id in executions
+    ]
     seed = next(seed for seed in range(10**7) if interrupts_early(seed, names, steps, steps // 20))
     lab.administer("/_local/faults", {**SPOT, "seed": seed})
     lab.succeed("train", "quick", "--spot", "--name", "again", "--no-wait", "--local")
@@ -361,9 +382,9 @@ def test_the_quickstarts_winner_is_trained_in_full_and_served_as_the_page_says(
         stop_after(lab, execution, steps * tenths // 10)
         answer = lab.succeed("train", "--resume", "again", "--local", *wait)
     lab.administer("/_local/faults", {})
-    found = result_of(lab, "again-3")
-    assert [count_interruptions(lab, each) for each in names] == [1, 1, 1]
-    assert losses_of(found) == losses_of(whole)
+    result = result_of(lab, "again-3")
+    assert [count_interruptions(lab, name) for name in names] == [1, 1, 1]
+    assert losses_of(result) == losses_of(whole)
     every = logged_losses(lab, "model")
     assert sorted(every) == list(range(1, steps + 1))
     assert all(len(losses) == 1 for losses in every.values())

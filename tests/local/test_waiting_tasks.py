@@ -56,7 +56,7 @@ ENDED_WITHIN_SECONDS = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """``tokens``: one for each call of the function."""
+    """The end of an execution, with a token for each call of the function."""
 
     status: str
     error: str | None
@@ -132,7 +132,8 @@ def ended(
 ) -> dict[str, Ended]:
     """Every case, run at once."""
     lab, arn = machine
-    folder, steps = Path(tmp_path_factory.mktemp("tokens")), lab.client("stepfunctions")
+    folder = Path(tmp_path_factory.mktemp("tokens"))
+    steps = lab.client("stepfunctions")
     started = {
         name: steps.start_execution(
             stateMachineArn=arn, input=json.dumps({**case, "tokens": str(folder / name)})
@@ -144,13 +145,13 @@ def ended(
 
 def wait_for(steps: Any, execution: str, tokens: Path) -> Ended:
     deadline = time.monotonic() + ENDED_WITHIN_SECONDS
-    while (found := steps.describe_execution(executionArn=execution))["status"] == "RUNNING":
+    while (described := steps.describe_execution(executionArn=execution))["status"] == "RUNNING":
         assert time.monotonic() < deadline, f"{tokens.name}: runs for ever"
         time.sleep(0.1)
     return Ended(
-        status=found["status"],
-        error=found.get("error"),
-        output=json.loads(found.get("output", "null")),
+        status=described["status"],
+        error=described.get("error"),
+        output=json.loads(described.get("output", "null")),
         tokens=tokens.read_text().splitlines() if tokens.exists() else [],
     )
 
@@ -179,7 +180,7 @@ def test_a_task_without_an_answer_ends_at_the_limit_in_its_input(ended: dict[str
 
 
 @pytest.mark.parametrize("case", ["no number", "no time"])
-def test_a_limit_that_is_no_positive_integer_fails_the_execution(
+def test_a_limit_without_a_positive_integer_fails_the_execution(
     ended: dict[str, Ended], case: str
 ) -> None:
     """Nothing retries or catches this error, and the function is not called."""

@@ -15,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+LONG = "word " * 300_000  # 1.5 MB
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataCase:
-    """``files``: name → content.
+    """The files of a dataset, by name, and its rows.
 
-    ``texts`` and ``labels`` of None are not checked; ``message``: a part of the error.
+    Texts and labels of None are not checked; ``message`` is a part of the error.
     """
 
     files: dict[str, bytes]
@@ -51,7 +53,8 @@ def _parquet_of(table: pa.Table) -> bytes:
 
 def _arrow(write: Callable[..., Any] = pa.ipc.new_stream, **columns: Any) -> bytes:
     """In batches of one row."""
-    buffer, table = io.BytesIO(), pa.table(columns)
+    buffer = io.BytesIO()
+    table = pa.table(columns)
     with write(buffer, table.schema) as writer:
         writer.write_table(table, max_chunksize=1)
     return buffer.getvalue()
@@ -63,8 +66,6 @@ def _parquet_of_latin_1() -> bytes:
     texts = pa.StringArray.from_buffers(2, offsets, pa.py_buffer("onecafé".encode("latin-1")))
     return _parquet(text=texts)
 
-
-LONG = "word " * 300_000  # 1.5 MB
 
 TEXT_FILES = {
     "plain text": DataCase(files={"corpus.txt": b"one\ntwo\n"}, texts=["one\ntwo\n"]),
@@ -119,7 +120,7 @@ TEXT_FILES = {
     "text for classification": DataCase(
         files={"a.txt": b"one"},
         with_labels=True,
-        message="a.txt is text without labels; expected csv, json, parquet or arrow",
+        message="a.txt is text without labels; expected one of csv, json, parquet, arrow",
     ),
 }
 CSV_FILES = {

@@ -5,14 +5,17 @@ say.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+IMPORT = "from traindyno.callbacks import step_log\n"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptCase:
-    """``samples`` of each logged step.
+    """A script, and the step log that it leaves.
 
-    ``outcome`` and ``message``: of the log's error line, None where there is none.
+    ``samples`` are of each logged step. ``outcome`` and ``message`` are of the log's error line,
+    None without one.
 
-    ``said``: what the script's output has to hold. ``is_ended``: whether the log has its last line.
+    ``said`` is a part of the script's output. ``is_ended``: whether the log has its last line.
     """
 
     source: str
@@ -26,7 +29,6 @@ class ScriptCase:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-IMPORT = "from traindyno.callbacks import step_log\n"
 LOOPS = {
     "a break inside the step": ScriptCase(
         source="""

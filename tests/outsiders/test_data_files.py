@@ -47,7 +47,7 @@ def test_a_data_file_is_read_or_refused(case: DataCase, tmp_path: Path) -> None:
         assert [label for batch in batches for label in batch.labels or []] == list(case.labels)
 
 
-def test_a_dataset_is_read_from_where_save_to_disk_put_it(tmp_path: Path) -> None:
+def test_a_dataset_is_read_from_the_folder_of_save_to_disk(tmp_path: Path) -> None:
     """Both splits, from several shards, as the library itself names and writes them."""
     rows = {name: [f"{name} {number}" for number in range(5)] for name in ("train", "test")}
     made = DatasetDict(
@@ -55,10 +55,10 @@ def test_a_dataset_is_read_from_where_save_to_disk_put_it(tmp_path: Path) -> Non
     )
     made.save_to_disk(tmp_path, num_shards={"train": 2, "test": 1})
     for name, texts in rows.items():
-        found = read_rows(
+        batches = read_rows(
             Dataset(path="data", evaluation_split="test"), tmp_path, name, with_labels=False
         )
-        assert [text for batch in found for text in batch.texts] == texts
+        assert [text for batch in batches for text in batch.texts] == texts
 
 
 def test_a_link_to_a_folder_of_data_is_not_passed_over(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from traindyno.core.suite.choices import Task
 from training.models.model import build_model
 from training.models.objective import Objective
 
-SEQUENCE_LENGTH, VOCABULARY_SIZE = 12, 64
+SEQUENCE_LENGTH = 12
+VOCABULARY_SIZE = 64
 SMALL = {"vocab_size": VOCABULARY_SIZE, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 GPT = {**SMALL, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 4}
 LAYERS = {

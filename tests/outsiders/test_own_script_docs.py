@@ -45,7 +45,7 @@ def test_the_table_has_a_row_for_each_kind_of_value() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["given"])
-def test_a_script_receives_what_the_table_says(row: dict[str, str], tmp_path: Path) -> None:
+def test_a_script_receives_the_values_of_the_table(row: dict[str, str], tmp_path: Path) -> None:
     arguments, variables = what_a_script_sees(yaml.safe_load(row["given"]), tmp_path)
     assert arguments == shlex.split(row["arguments"])
     name, _, value = row["variable"].partition("=")
@@ -77,12 +77,12 @@ def what_a_script_sees(
 
 
 def block_with(words: str, language: str) -> str:
-    (found,) = [
+    (shown,) = [
         block
         for block in re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
         if words in block
     ]
-    return str(found)
+    return str(shown)
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_the_script_of_the_page_is_measured(flowers: Path, tmp_path: Path) -> No
     assert all(step.loss is not None for step in process.steps)
 
 
-def test_the_suite_of_the_page_has_two_cells_that_this_script_accepts(flowers: Path) -> None:
+def test_the_suite_of_the_page_has_two_cells_for_this_script(flowers: Path) -> None:
     suite = load_startable_suite(flowers / "suite.yaml").suite
     sizes = [cell.hyperparameters["batch-size"] for cell in suite.cells]
     assert sizes == [32, 128]
@@ -152,7 +152,7 @@ def test_the_row_of_plain_scripts_holds_for_one_process_and_for_several(tmp_path
     assert ended.stdout.splitlines()[:2] == ["False", "True"], ended.stdout
 
 
-def test_the_torchvision_of_the_page_is_that_of_the_image_for_gpus() -> None:
+def test_the_torchvision_of_the_page_is_in_the_image_for_gpus() -> None:
     image = json.loads((PAGE.parents[1] / "tests/data/image_bases/efa.json").read_text())[
         "packages"
     ]
@@ -160,7 +160,7 @@ def test_the_torchvision_of_the_page_is_that_of_the_image_for_gpus() -> None:
     assert f"    torchvision=={image['torchvision']['version']}\n" in PAGE.read_text()
 
 
-def test_make_demo_runs_the_suite_that_is_named() -> None:
+def test_make_demo_runs_the_named_suite() -> None:
     command = ["make", "--dry-run", "--no-print-directory", "demo", "SUITE=../flowers/suite.yaml"]
     made = subprocess.run(
         command, cwd=PAGE.parents[1], check=True, capture_output=True, text=True

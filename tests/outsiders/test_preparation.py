@@ -120,15 +120,15 @@ def test_rows_too_short_to_train_on_are_left_out_and_counted(
     )
 
 
-def test_labels_stay_with_their_texts_where_empty_texts_are_left_out(
+def test_labels_stay_with_their_texts_beside_empty_ones(
     tmp_path: Path, tokenizer: PreTrainedTokenizerFast
 ) -> None:
     csv(tmp_path / "data", "train.csv", ",0", "a,1", '" ",0', "a b,0", "b,1", ",1")
     asked = workload(Task.SEQUENCE_CLASSIFICATION)
     prepare(asked, tokenizer, tmp_path / "data", tmp_path / "out", packing=False)
-    found = read_sequences(tmp_path / "out" / "train")
-    assert found.labels is not None
-    assert (found.lengths.tolist(), found.labels.tolist()) == ([1, 2, 1], [1, 0, 1])
+    sequences = read_sequences(tmp_path / "out" / "train")
+    assert sequences.labels is not None
+    assert (sequences.lengths.tolist(), sequences.labels.tolist()) == ([1, 2, 1], [1, 0, 1])
 
 
 def test_packing_keeps_every_token_of_whole_blocks(

@@ -52,7 +52,7 @@ def logged(folder: Path) -> tuple[StepLog, Session]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_script_is_measured_or_told_what_is_wrong(case: ScriptCase, tmp_path: Path) -> None:
+def test_a_script_is_measured_or_gets_its_problem_named(case: ScriptCase, tmp_path: Path) -> None:
     ended = run(tmp_path, case.source, case.environment)
     assert ended.returncode == case.exit_code, ended.stdout
     assert case.said in ended.stdout
@@ -69,7 +69,7 @@ def test_a_script_is_measured_or_told_what_is_wrong(case: ScriptCase, tmp_path: 
     assert case.message in "".join(error.message for error in log.errors)
 
 
-def test_a_log_of_the_first_rank_alone_says_that_every_process_must_log(tmp_path: Path) -> None:
+def test_a_log_of_the_first_rank_alone_asks_for_a_log_of_every_process(tmp_path: Path) -> None:
     run(tmp_path, CASES["only the first of two ranks"].source, {"RANK": "0", "WORLD_SIZE": "2"})
     log, _ = logged(tmp_path)
     assert log.problems == (

@@ -8,7 +8,9 @@ import pytest
 
 from tests.training.forked_jobs import run_forked
 
-BATCH_SIZE, FIRST_STEP, STEPS = 8, 5, 40
+BATCH_SIZE = 8
+FIRST_STEP = 5
+STEPS = 100
 COMMON = f"""
 import os, sys, time
 import torch

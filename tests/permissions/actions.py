@@ -9,11 +9,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Formatter
 
+EVERYTHING = "*"
+OURS = "$REGION:$ACCOUNT"
+OBJECT = "arn:aws:s3:::{Object}"
+SOURCE = "arn:aws:s3:::{Source}"
+BUCKET = "arn:aws:s3:::{Bucket}"
+TABLE = f"arn:aws:dynamodb:{OURS}:table/{{TableName}}"
+JOB = f"arn:aws:sagemaker:{OURS}:training-job/{{TrainingJobName}}"
+MODEL = f"arn:aws:sagemaker:{OURS}:model/{{ModelName}}"
+CONFIGURATION = f"arn:aws:sagemaker:{OURS}:endpoint-config/{{EndpointConfigName}}"
+ENDPOINT = f"arn:aws:sagemaker:{OURS}:endpoint/{{EndpointName}}"
+LOG_STREAM = f"arn:aws:logs:{OURS}:log-group:{{logGroupName}}:log-stream:"
+MACHINE = f"arn:aws:states:{OURS}:stateMachine:{{Machine}}"
+TAGGED = ("Tags", ".+")
+# The lab's bucket is encrypted with its output key, if it has one.
+IN_BUCKET = r"\$BUCKET/.+"
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """``where``: a parameter, and a pattern that its value must match for this action to be needed;
-    an absent parameter is "".
+    """An action on a resource.
+
+    ``where`` has a parameter and a pattern for its value; the action is needed if they match. An
+    absent parameter is "".
     """
 
     action: str
@@ -30,21 +48,6 @@ class Need:
         ]
         return {*fields, *filter(None, [self.where[0]])}
 
-
-EVERYTHING = "*"
-OURS = "$REGION:$ACCOUNT"
-OBJECT, SOURCE = "arn:aws:s3:::{Object}", "arn:aws:s3:::{Source}"
-BUCKET = "arn:aws:s3:::{Bucket}"
-TABLE = f"arn:aws:dynamodb:{OURS}:table/{{TableName}}"
-JOB = f"arn:aws:sagemaker:{OURS}:training-job/{{TrainingJobName}}"
-MODEL = f"arn:aws:sagemaker:{OURS}:model/{{ModelName}}"
-CONFIGURATION = f"arn:aws:sagemaker:{OURS}:endpoint-config/{{EndpointConfigName}}"
-ENDPOINT = f"arn:aws:sagemaker:{OURS}:endpoint/{{EndpointName}}"
-LOG_STREAM = f"arn:aws:logs:{OURS}:log-group:{{logGroupName}}:log-stream:"
-MACHINE = f"arn:aws:states:{OURS}:stateMachine:{{Machine}}"
-TAGGED = ("Tags", ".+")
-# The lab's bucket is encrypted with its output key, if it has one.
-IN_BUCKET = r"\$BUCKET/.+"
 
 READING = (
     Need("s3:GetObject", OBJECT),

@@ -17,8 +17,8 @@ NAMED_BY_LAB = {"EndpointConfigName", "EndpointName", "ModelName", "TrainingJobN
 
 @dataclass(frozen=True, slots=True, order=True)
 class Call:
-    """``function``: its folder in ``lambdas``; ``operation`` has botocore's name of the service
-    before it.
+    """A call of a function, which is named by its folder in ``lambdas``; the operation begins with
+    botocore's name of the service.
     """
 
     function: str
@@ -68,7 +68,8 @@ def _calls(line: Mapping[str, Any]) -> Iterator[Call]:
 
 def _derived(line: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[dict[str, str]]:
     """What the table knows by a name of its own; a transaction is several calls."""
-    parameters, variables = line["parameters"], line["variables"]
+    parameters = line["parameters"]
+    variables = line["variables"]
     if "taskToken" in parameters:
         # The state belongs to the machine itself, or to a child execution of its Distributed Map
         yield from ({"Machine": machine} for machine in ("$LAB-suites", "$LAB-suites/*"))
@@ -103,9 +104,9 @@ def _name(parameter: str, value: Any, variables: Mapping[str, str]) -> str:
     machine = variables.get("STATE_MACHINE_ARN", "").replace(":stateMachine:", ":execution:")
     if machine and value.startswith(f"{machine}:"):
         return "$EXECUTIONS:*"
-    found = (
+    own = (
         re.sub(rf"(^|/){re.escape(variables['LAB'])}--.*", r"\1$LAB--*", value)
         if "LAB" in variables
         else value
     )
-    return "*" if parameter in NAMED_BY_LAB and found == value else found
+    return "*" if parameter in NAMED_BY_LAB and own == value else own

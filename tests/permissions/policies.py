@@ -56,8 +56,9 @@ class FunctionPolicy:
     def __init__(
         self, template: Template, function: str, *, data_buckets: Sequence[str] = ()
     ) -> None:
-        """``data_buckets``: those that the template was made with."""
-        self._template, self._data_buckets = template, data_buckets
+        """Reads a template that was made with these data buckets."""
+        self._template = template
+        self._data_buckets = data_buckets
         self._lab = template.to_json()["Resources"]
         handler = {"Handler": f"lambdas.{function}.handler.handle"}
         (self._function,) = properties(template, "AWS::Lambda::Function", handler).values()
@@ -65,30 +66,32 @@ class FunctionPolicy:
 
     def allowed(self) -> frozenset[Allowed]:
         role, _ = self._function["Role"]["Fn::GetAtt"]
-        found = statements(self._template, role)
-        assert all(each["Effect"] == "Allow" for each in found)
+        policy = statements(self._template, role)
+        assert all(statement["Effect"] == "Allow" for statement in policy)
         # Roles are parameters of SageMaker's operations only; a function reads an endpoint's tags
         # before it deletes it.
         known = (
             {"iam:PassedToService": "sagemaker.amazonaws.com"},
             {"aws:ResourceTag/traindyno:lab": self.variables["LAB"]},
         )
-        conditions = [each["Condition"] for each in found if "Condition" in each]
-        assert all(each in [{"StringEquals": pair} for pair in known] for each in conditions)
+        conditions = [statement["Condition"] for statement in policy if "Condition" in statement]
+        assert all(
+            condition in [{"StringEquals": pair} for pair in known] for condition in conditions
+        )
         return frozenset(
             Allowed(action, self._resolve(resource))
-            for each in found
-            for action in as_list(each["Action"])
-            for resource in as_list(each["Resource"])
+            for statement in policy
+            for action in as_list(statement["Action"])
+            for resource in as_list(statement["Resource"])
         )
 
     def needed_by(self, call: Call) -> frozenset[Allowed]:
         given = dict(call.parameters)
         return frozenset(
-            each
+            resource
             for need in NEEDS[call.operation]
             if _applies(need, given)
-            for each in self._resources(need, given)
+            for resource in self._resources(need, given)
         )
 
     def needed_by_lambda(self) -> Iterator[Allowed]:
@@ -152,7 +155,7 @@ class FunctionPolicy:
             case {"Fn::Join": [str(separator), list(parts)]}:
                 return separator.join(map(self._resolve, parts))
             case {"Fn::Sub": str(text)}:
-                return re.sub(r"\$\{AWS::(\w+)\}", lambda found: PSEUDO[found[1]], text)
+                return re.sub(r"\$\{AWS::(\w+)\}", lambda match: PSEUDO[match[1]], text)
             case {"Ref": str(name)} if name.startswith("AWS::"):
                 return PSEUDO[name.removeprefix("AWS::")]
             case {"Ref": str(name)}:

@@ -88,29 +88,33 @@ class Source:
             case (
                 ast.FunctionDef(name=name, returns=stated) | ast.arg(arg=name, annotation=stated)
             ) if stated:
-                found = _names(stated)
+                names = _names(stated)
             case ast.AnnAssign(target=target, annotation=stated):
-                name, found = _last_name(target), _names(stated)
+                name = _last_name(target)
+                names = _names(stated)
             case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=made))):
-                name, found = _last_name(target), {made}
+                name = _last_name(target)
+                names = {made}
             case _:
                 return
         if name:
             self.types[module][name.lstrip("_")] |= {
-                each for each in found if each in self.homes or each in CLIENTS
+                type_name for type_name in names if type_name in self.homes or type_name in CLIENTS
             }
 
     def types_of(self, module: str, receiver: ast.expr) -> set[str]:
         name = (_last_name(receiver) or "").lstrip("_")
         here = self.types[module].get(name)
-        return here or {each for types in self.types.values() for each in types.get(name, ())}
+        return here or {
+            type_name for types in self.types.values() for type_name in types.get(name, ())
+        }
 
     def methods(self, type_name: str, name: str) -> Iterator[Place]:
         """Methods of the class, of those that it extends, and of those that extend it."""
-        extending = {each for each, bases in self.bases.items() if type_name in bases}
-        for each in {type_name, *self.bases[type_name], *extending}:
-            for module in self.homes[each]:
-                yield Place(module, each, name)
+        extending = {extension for extension, bases in self.bases.items() if type_name in bases}
+        for owner in {type_name, *self.bases[type_name], *extending}:
+            for module in self.homes[owner]:
+                yield Place(module, owner, name)
 
 
 def operations_of(function: str) -> frozenset[str]:
@@ -119,8 +123,9 @@ def operations_of(function: str) -> frozenset[str]:
     ``function`` is a folder in ``lambdas``.
     """
     source = _source()
-    found: set[str] = set()
-    open_places, seen = [Place(f"lambdas.{function}.handler", "", "handle")], set[Place]()
+    operations: set[str] = set()
+    open_places = [Place(f"lambdas.{function}.handler", "", "handle")]
+    seen = set[Place]()
     while open_places:
         place = open_places.pop()
         if place in seen or place not in source.bodies:
@@ -128,8 +133,8 @@ def operations_of(function: str) -> frozenset[str]:
         seen.add(place)
         for node in ast.walk(source.bodies[place]):
             open_places += _leads_to(source, place, node)
-            found |= sent_in(place.module, node)
-    return frozenset(found)
+            operations |= sent_in(place.module, node)
+    return frozenset(operations)
 
 
 def _leads_to(source: Source, place: Place, node: ast.AST) -> Iterator[Place]:
@@ -159,8 +164,14 @@ def sent_in(module: str, node: ast.AST) -> set[str]:
             return set()
     if isinstance(receiver, ast.Attribute) and _last_name(receiver.value) == "meta":
         receiver = receiver.value.value  # type: ignore[attr-defined]  # the client of a table
-    services = {CLIENTS[each] for each in _source().types_of(module, receiver) if each in CLIENTS}
-    return {f"{service}:{each}" for service in services for each in _operations(service, name)}
+    services = {
+        CLIENTS[type_name]
+        for type_name in _source().types_of(module, receiver)
+        if type_name in CLIENTS
+    }
+    return {
+        f"{service}:{operation}" for service in services for operation in _operations(service, name)
+    }
 
 
 def _operations(service: str, method: str) -> tuple[str, ...]:
@@ -196,8 +207,8 @@ def _last_name(node: ast.expr) -> str | None:
 
 def _names(annotation: ast.expr) -> set[str]:
     """Every name in it, quoted ones too."""
-    found = {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
+    names = {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
     for node in ast.walk(annotation):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= _names(ast.parse(node.value, mode="eval").body)
-    return found
+            names |= _names(ast.parse(node.value, mode="eval").body)
+    return names

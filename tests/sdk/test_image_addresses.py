@@ -11,9 +11,9 @@ from traindyno.sagemaker.images import stock_image_uri
 
 # Each worker collects this module, and the SDK's import takes seconds.
 (PYTORCH_TABLE,) = (
-    each
-    for each in files("sagemaker") or ()
-    if each.match("sagemaker/image_uri_config/pytorch.json")
+    file
+    for file in files("sagemaker") or ()
+    if file.match("sagemaker/image_uri_config/pytorch.json")
 )
 TABLES = Path(str(PYTORCH_TABLE.locate())).parent
 
@@ -45,7 +45,7 @@ def test_accounts_are_the_sdks_in_every_region(table: str, image: str) -> None:
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-south-2"])
-def test_the_address_is_the_one_that_the_sdk_retrieves(region: str) -> None:
+def test_the_sdk_retrieves_the_same_address(region: str) -> None:
     from sagemaker import image_uris
 
     theirs = image_uris.retrieve(

@@ -57,6 +57,14 @@ OF_THE_LAB = (
     "StoppingCondition.MaxPendingTimeInSeconds",
     "ProfilerConfig",
 )
+# The SDK 3 can't ask for the first three, and writes SageMaker's defaults of the others.
+OF_THE_SDK_3 = (
+    ("ProfilerConfig",),
+    ("DebugHookConfig",),
+    ("AlgorithmSpecification", "EnableSageMakerMetricsTimeSeries"),
+    ("CheckpointConfig", "LocalPath"),
+    ("OutputDataConfig", "CompressionType"),
+)
 
 
 def case_of(name: str) -> Case:
@@ -79,18 +87,23 @@ def estimator_of(name: str, **changes: Any) -> Any:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_suite_of_a_posts_estimator_asks_for_its_job(name: str) -> None:
-    estimator, inputs = estimator_of(name), case_of(name).channels or None
+    estimator = estimator_of(name)
+    inputs = case_of(name).channels or None
     before = {key: repr(value) for key, value in vars(estimator).items()}
-    found = from_estimator(estimator, DECISIONS, inputs=inputs)
+    imported = from_estimator(estimator, DECISIONS, inputs=inputs)
     assert {key: repr(value) for key, value in vars(estimator).items()} == before
-    assert [each for each in found.differences if not each.path.startswith(OF_THE_LAB)] == []
-    assert not [each for each in found.differences if each.reason == NO_FIELD]
+    assert [
+        difference
+        for difference in imported.differences
+        if not difference.path.startswith(OF_THE_LAB)
+    ] == []
+    assert not [difference for difference in imported.differences if difference.reason == NO_FIELD]
     job, source = record(estimator, inputs)
     assert source is None
-    is_rewritten = "smdistributed" in str(found.left_out)
+    is_rewritten = "smdistributed" in str(imported.left_out)
     assert is_rewritten is (name == "native")
     theirs = comparable(job, is_toolkit=True)
-    ours = comparable(base_request(parse_suite(found.document)), is_toolkit=True)
+    ours = comparable(base_request(parse_suite(imported.document)), is_toolkit=True)
     for section in ("Arguments", "InputDataConfig", "ResourceConfig", "AlgorithmSpecification"):
         assert theirs.get(section) == ours.get(section), section
 
@@ -111,7 +124,7 @@ def test_the_code_of_this_machine_is_named_and_not_uploaded(tmp_path: Path) -> N
         from_estimator(estimator_of("p4d-batch-8"), inputs={"train": "here/data"})
 
 
-def test_a_matrix_beside_an_estimator_is_a_suite_that_plan_reads() -> None:
+def test_a_matrix_beside_an_estimator_is_a_suite_for_plan() -> None:
     suite = Suite.from_estimator(
         estimator_of("p4d-batch-8"),
         matrix={"instance": ["ml.p4d.24xlarge", "ml.g5.48xlarge"]},
@@ -123,7 +136,7 @@ def test_a_matrix_beside_an_estimator_is_a_suite_that_plan_reads() -> None:
     assert base_request(suite.suite)["ResourceConfig"]["InstanceType"] == "ml.p4d.24xlarge"
 
 
-def test_what_is_no_estimator_is_refused_by_the_other_functions_name() -> None:
+def test_other_objects_are_refused_with_the_other_functions_name() -> None:
     with pytest.raises(
         JobNotImportable, match=r"got SimpleNamespace, expected an estimator of the .*2"
     ):
@@ -171,16 +184,6 @@ def test_fit_of_a_cells_estimator_sends_the_labs_request(name: str) -> None:
     sent, _ = record(estimator, None)
     assert without_names_and_times(sent) == without_names_and_times(REQUESTS[name])
     assert sent["TrainingJobName"].startswith("sdk-")
-
-
-# The SDK 3 can't ask for the first three, and writes SageMaker's defaults of the others.
-OF_THE_SDK_3 = (
-    ("ProfilerConfig",),
-    ("DebugHookConfig",),
-    ("AlgorithmSpecification", "EnableSageMakerMetricsTimeSeries"),
-    ("CheckpointConfig", "LocalPath"),
-    ("OutputDataConfig", "CompressionType"),
-)
 
 
 def as_the_sdk_3_sends(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,15 @@ from traindyno.core.suite.suite import Suite
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 ESTIMATOR_IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"
+KEY = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"
+GUARDED = {
+    "subnet_ids": ("subnet-1", "subnet-2"),
+    "security_group_ids": ("sg-1",),
+    "encrypts_traffic": True,
+    "volume_key_arn": KEY,
+    "output_key_arn": KEY,
+    "volume_size_gb": 200,
+}
 
 
 class Sent(Exception):
@@ -128,17 +137,6 @@ def test_a_spot_job_on_an_image_of_ones_own_is_the_sdks_own(sdk_session: Any) ->
         max_wait=ours["StoppingCondition"]["MaxWaitTimeInSeconds"],
     )
     assert ours == theirs
-
-
-KEY = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"
-GUARDED = {
-    "subnet_ids": ("subnet-1", "subnet-2"),
-    "security_group_ids": ("sg-1",),
-    "encrypts_traffic": True,
-    "volume_key_arn": KEY,
-    "output_key_arn": KEY,
-    "volume_size_gb": 200,
-}
 
 
 def test_a_job_in_a_vpc_with_encryption_everywhere_is_the_sdks_own(sdk_session: Any) -> None:

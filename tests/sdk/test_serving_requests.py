@@ -10,7 +10,7 @@ from traindyno.bundle import REPO_ROOT
 from traindyno.sagemaker.serving import build_requests
 
 
-def test_the_requests_are_those_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sdk_sends_the_same_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for tags, time limits, and the archive: the SDK packs the handler into another one."""
     import sagemaker.model
     from sagemaker.pytorch import PyTorchModel

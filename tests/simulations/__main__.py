@@ -25,8 +25,8 @@ PREDICTION_STEPS = 120
 
 
 def main() -> None:
-    counts = [int(each) for each in sys.argv[1:] if each.isdigit()]
-    wanted = [each for each in sys.argv[1:] if not each.isdigit()]
+    counts = [int(argument) for argument in sys.argv[1:] if argument.isdigit()]
+    wanted = [argument for argument in sys.argv[1:] if not argument.isdigit()]
     parts: dict[str, Callable[[], Iterable[Iterable[str]]]] = {
         "measurement": lambda: (
             _table(runs(RATE_SCENARIOS, REPETITIONS, STEPS)),
@@ -51,9 +51,9 @@ def _race(count: int = 100) -> Iterator[list[str]]:
             ("four equal cells", (0.0,) * 4),
             ("0, 3, 5, 8 %", LED),
         ):
-            found = measure(levels, conditions, count)
+            measured = measure(levels, conditions, count)
             slow = ", one job in four slower by 12 %" if conditions is ONE_JOB_IN_FOUR_SLOW else ""
-            shares = (found.run.share, found.ratios.share, found.width)
+            shares = (measured.run.share, measured.ratios.share, measured.width)
             yield [f"{name}, runs of {conditions.noise * 100:g} %{slow}", *map(percent, shares)]
 
 
@@ -67,13 +67,13 @@ def _stops() -> Iterator[str]:
         ["`stop_when` of 1 %", "stopped within 6,000 steps", "true of these", "median steps"]
     )
     for scenario in STOP_SCENARIOS:
-        found = measure_stops(scenario.process, repetitions(REPETITIONS, scenario.name))
-        steps = "–" if found.median_steps is None else f"{found.median_steps:.0f}"
+        measured = measure_stops(scenario.process, repetitions(REPETITIONS, scenario.name))
+        steps = "–" if measured.median_steps is None else f"{measured.median_steps:.0f}"
         yield _row(
             [
                 scenario.name,
-                percent(found.stopped),
-                percent(found.true) if found.stopped else "–",
+                percent(measured.stopped),
+                percent(measured.true) if measured.stopped else "–",
                 steps,
             ]
         )
@@ -82,14 +82,19 @@ def _stops() -> Iterator[str]:
 def _predictions() -> Iterator[str]:
     yield from _head(["cell", "intervals that held a later run", "median error", "not given"])
     for cell in CELLS:
-        found = measure_coverage(
+        measured = measure_coverage(
             cell.process,
             repetitions(REPETITIONS, cell.name),
             steps=PREDICTION_STEPS,
             trials=cell.trials,
             host_deviation=cell.host_deviation,
         )
-        yield _row([cell.name, *map(percent, (found.covered, found.median_error, found.not_given))])
+        yield _row(
+            [
+                cell.name,
+                *map(percent, (measured.covered, measured.median_error, measured.not_given)),
+            ]
+        )
 
 
 def _head(names: Sequence[str]) -> Iterator[str]:

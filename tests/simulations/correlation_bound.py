@@ -47,7 +47,8 @@ def _power(source: np.random.Generator, null: Matrix, alternative: Matrix, shift
     """The power, by simulating the logarithm of the likelihood ratio under both models."""
     under_null = source.multivariate_normal(np.zeros(len(shift)), null, SUITES)
     under_alternative = source.multivariate_normal(shift, alternative, SUITES)
-    inverse_null, inverse_alternative = np.linalg.inv(null), np.linalg.inv(alternative)
+    inverse_null = np.linalg.inv(null)
+    inverse_alternative = np.linalg.inv(alternative)
 
     def ratio(values: Matrix) -> Matrix:
         centred = np.subtract(values, shift)

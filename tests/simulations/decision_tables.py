@@ -48,11 +48,16 @@ def false_claims() -> Iterator[list[str]]:
 def power() -> Iterator[list[str]]:
     yield ["a lead of 5 %, CV 2 %", *(f"{cells} cells" for cells in CELLS)]
     for trials in (3, 4, 5, 6, 8):
-        found = [simulate(independent, Shape(levels=_led(cells), trials=trials)) for cells in CELLS]
-        yield [f"{trials} trials: recommended", *(percent(each.decided.share) for each in found)]
+        outcomes = [
+            simulate(independent, Shape(levels=_led(cells), trials=trials)) for cells in CELLS
+        ]
+        yield [
+            f"{trials} trials: recommended",
+            *(percent(outcome.decided.share) for outcome in outcomes),
+        ]
         yield [
             f"{trials} trials: said to beat each other cell",
-            *(percent(each.superior.share) for each in found),
+            *(percent(outcome.superior.share) for outcome in outcomes),
         ]
     yield [
         "the trials named after 3: recommended",
@@ -63,14 +68,14 @@ def power() -> Iterator[list[str]]:
 def coverage() -> Iterator[list[str]]:
     yield ["95 % intervals that hold the truth, 5 trials", *(f"{cells} cells" for cells in CELLS)]
     for name, lead in (("equal cells", 0.0), ("a lead of 5 %", FIVE_PERCENT)):
-        found = [measure_coverage((0.0, *[lead] * (cells - 1)), TRIALS) for cells in CELLS]
+        covers = [measure_coverage((0.0, *[lead] * (cells - 1)), TRIALS) for cells in CELLS]
         yield [
             f"{name}: the recommended cell's figure",
-            *(percent(each.expected.share) for each in found),
+            *(percent(covered.expected.share) for covered in covers),
         ]
         yield [
             f"{name}: its ratio to the baseline",
-            *(percent(each.against_baseline.share) for each in found),
+            *(percent(covered.against_baseline.share) for covered in covers),
         ]
 
 

@@ -14,9 +14,9 @@ from tests.unit.run_samples import known, make_cell
 from traindyno.core.suite.cells import Cell
 from traindyno.figures.distributions import SIGNIFICANCE
 from traindyno.figures.in_job.run_scatter import PASSES
-from traindyno.figures.model import Recommendation, TrialModel, correlated, fit_model
-from traindyno.figures.selection import Relation, correct_for_selection
-from traindyno.figures.settle import simultaneous
+from traindyno.figures.judge import Recommendation, recommend
+from traindyno.figures.model import TrialModel, correlated, fit_model
+from traindyno.figures.selection import Relation, correct_for_selection, simultaneous
 from traindyno.figures.table import CellFacts, FigureColumn, Figures, TrialRow, tabulate
 
 SEED = 20261121
@@ -28,7 +28,7 @@ REPETITIONS = {2: 600, 8: 300, 32: 80}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """``hits`` of ``count`` suites."""
+    """The share of suites with a hit."""
 
     hits: int
     count: int
@@ -43,8 +43,8 @@ class Share:
 
 
 def share_of(held: Iterable[bool]) -> Share:
-    found = list(held)
-    return Share(hits=sum(found), count=len(found))
+    hits = list(held)
+    return Share(hits=sum(hits), count=len(hits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,44 +68,52 @@ def repetitions(cells: int) -> int:
 
 def simulate(model: NoiseModel, shape: Shape) -> Outcomes:
     source = random.Random(f"{SEED} {model.__name__} {shape}")
-    found = [
+    recommendations = [
         decide(model(source, shape, cells_of(len(shape.levels))))[0]
         for _ in range(repetitions(len(shape.levels)))
     ]
     return Outcomes(
-        wrong=share_of(is_wrong(each, shape) for each in found),
-        superior=share_of(best_of(each) == 0 and is_superior(each) for each in found),
-        decided=share_of(best_of(each) == 0 and is_decided(each) for each in found),
+        wrong=share_of(is_wrong(recommendation, shape) for recommendation in recommendations),
+        superior=share_of(
+            best_of(recommendation) == 0 and is_superior(recommendation)
+            for recommendation in recommendations
+        ),
+        decided=share_of(
+            best_of(recommendation) == 0 and is_decided(recommendation)
+            for recommendation in recommendations
+        ),
     )
 
 
 def decide(cells: Cells, looks: int = 1) -> tuple[Recommendation, TrialModel]:
     figures = figures_of(cells)
     model = correlated(fit_model(figures), VALUE)
-    found = model.recommend(
-        [*figures.cells], VALUE, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks
+    recommendation = recommend(
+        model, [*figures.cells], VALUE, tolerance=TOLERANCE, significance=SIGNIFICANCE / looks
     )
-    return known(found), model
+    return known(recommendation), model
 
 
-def is_superior(found: Recommendation) -> bool:
-    return all(rival.relation is Relation.BEATEN for rival in found.rivals)
+def is_superior(recommendation: Recommendation) -> bool:
+    return all(rival.relation is Relation.BEATEN for rival in recommendation.rivals)
 
 
-def is_decided(found: Recommendation) -> bool:
-    return all(rival.relation not in (Relation.OPEN, Relation.UNKNOWN) for rival in found.rivals)
+def is_decided(recommendation: Recommendation) -> bool:
+    return all(
+        rival.relation not in (Relation.OPEN, Relation.UNKNOWN) for rival in recommendation.rivals
+    )
 
 
-def is_wrong(found: Recommendation, shape: Shape) -> bool:
-    lead = shape.levels[best_of(found)] - min(shape.levels)
+def is_wrong(recommendation: Recommendation, shape: Shape) -> bool:
+    lead = shape.levels[best_of(recommendation)] - min(shape.levels)
     is_alone = shape.levels.count(min(shape.levels)) == 1
-    if is_superior(found):
+    if is_superior(recommendation):
         return lead > 0 or not is_alone
-    return is_decided(found) and lead >= log(1 + TOLERANCE) - 1e-12
+    return is_decided(recommendation) and lead >= log(1 + TOLERANCE) - 1e-12
 
 
-def best_of(found: Recommendation) -> int:
-    return int(found.best, 16)
+def best_of(recommendation: Recommendation) -> int:
+    return int(recommendation.best, 16)
 
 
 def figures_of(cells: Cells) -> Figures:
@@ -132,15 +140,17 @@ def further_trials(cells: int, trials: int) -> Share:
     levels = (0.0, *[log(1.05)] * (cells - 1))
     settled: list[bool] = []
     while len(settled) < REPETITIONS[cells] // 4 * TIMES:
-        found, _ = decide(independent(source, Shape(levels=levels, trials=trials), ()))
-        wanted = found.to_decide.trials
+        recommendation, _ = decide(independent(source, Shape(levels=levels, trials=trials), ()))
+        wanted = recommendation.to_decide.trials
         if wanted is None:
             continue
         assert wanted > trials
         still_open = [
-            int(each.cell_id, 16) for each in found.rivals if each.relation is Relation.OPEN
+            int(rival.cell_id, 16)
+            for rival in recommendation.rivals
+            if rival.relation is Relation.OPEN
         ]
-        again = sorted({0, best_of(found), *still_open})
+        again = sorted({0, best_of(recommendation), *still_open})
         shape = Shape(levels=tuple(levels[index] for index in again), trials=wanted)
         second, _ = decide(independent(source, shape, ()))
         settled.append(best_of(second) == 0 and is_decided(second))
@@ -158,7 +168,9 @@ def wrong_with_looks(model: NoiseModel, cells: int, trials: int) -> Share:
     def claims() -> bool:
         values = model(source, shape, cells_of(cells))
         return any(
-            is_superior(decide([each[: 1 + PASSES * look] for each in values], looks)[0])
+            is_superior(
+                decide([trials_of_cell[: 1 + PASSES * look] for trials_of_cell in values], looks)[0]
+            )
             for look in range(1, looks + 1)
         )
 
@@ -184,23 +196,30 @@ def measure_coverage(levels: Sequence[float], trials: int, *, is_race: bool = Fa
     A race shows the intervals of the look at which it stops: at the first answer, or at the last
     job.
     """
-    cells, looks = len(levels), (trials - 1) // PASSES if is_race else 1
+    cells = len(levels)
+    looks = (trials - 1) // PASSES if is_race else 1
     name = f"with looks {cells}" if is_race else levels
     source = random.Random(f"{SEED} coverage {name} {trials}")
-    expected, against, last = list[bool](), list[bool](), list[bool]()
+    expected = list[bool]()
+    against = list[bool]()
+    last = list[bool]()
     for _ in range(repetitions(cells) // (4 if is_race else 1)):
         values = independent(source, Shape(levels=tuple(levels), trials=trials), ())
         for seen in [1 + PASSES * look for look in range(1, looks + 1)] if is_race else [trials]:
-            found, model = decide([each[:seen] for each in values], looks)
-            if is_decided(found):
+            recommendation, model = decide(
+                [trials_of_cell[:seen] for trials_of_cell in values], looks
+            )
+            if is_decided(recommendation):
                 break
-        correction = correct_for_selection(found.comparisons, SIGNIFICANCE / looks)
-        estimate = known(model.estimate(found.best, VALUE, correction))
+        correction = correct_for_selection(recommendation.comparisons, SIGNIFICANCE / looks)
+        estimate = known(model.estimate(recommendation.best, VALUE, correction))
         assert estimate.interval is not None
-        truth = exp(levels[best_of(found)])
+        truth = exp(levels[best_of(recommendation)])
         expected.append(estimate.interval.low <= truth <= estimate.interval.high)
-        for place, rival in enumerate(found.rivals, start=2):
-            interval, _ = simultaneous(found.comparisons, rival.comparison, SIGNIFICANCE / looks)
+        for place, rival in enumerate(recommendation.rivals, start=2):
+            interval, _ = simultaneous(
+                recommendation.comparisons, rival.comparison, SIGNIFICANCE / looks
+            )
             assert interval is not None
             index = int(rival.cell_id, 16)
             holds = interval.low <= truth / exp(levels[index]) <= interval.high

@@ -23,7 +23,7 @@ from tests.simulations.suites.figures import Row
 from tests.simulations.suites.play import LEVELS
 from tests.simulations.suites.rows import ROWS
 from traindyno.core.suite.suite import Confirm
-from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.cell_row import CellQuality
 from traindyno.core.verdict.verdict import Verdict, verdict_document
 
 FOLDER = REPO_ROOT / "tests" / "data" / "findings"
@@ -154,12 +154,12 @@ def numbers_of(verdict: Verdict) -> dict[str, Any]:
     rows = document["rows"]
     if len(rows) > MOST_ROWS:
         rows = [row for row in rows if row["cell_id"] in named[:MOST_ROWS]]
-    found = {name: document[name] for name in VERDICT}
-    found["rivals"] = {rival["cell_id"]: rival for rival in document["rivals"][:MOST_ROWS]}
+    finding = {name: document[name] for name in VERDICT}
+    finding["rivals"] = {rival["cell_id"]: rival for rival in document["rivals"][:MOST_ROWS]}
     by_cell = {row["cell_id"]: _row(row) for row in rows}
-    found["expected"] = by_cell.pop(verdict.recommended, None)
-    found["rows"] = by_cell
-    return dict(_rounded(found))
+    finding["expected"] = by_cell.pop(verdict.recommended, None)
+    finding["rows"] = by_cell
+    return dict(_rounded(finding))
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,18 +173,18 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rounded(value: Any) -> Any:
     if isinstance(value, Mapping):
-        known = {name: _rounded(each) for name, each in value.items() if name != "cell_id"}
-        return {name: each for name, each in known.items() if each not in (None, {}, [])}
+        known = {name: _rounded(part) for name, part in value.items() if name != "cell_id"}
+        return {name: part for name, part in known.items() if part not in (None, {}, [])}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_rounded(each) for each in value]
+        return [_rounded(part) for part in value]
     return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def write(name: str, findings: Mapping[str, Any]) -> None:
     """One finding a line."""
     lines = [
-        f"{json.dumps(play)}: {json.dumps(found, sort_keys=True, separators=(',', ':'))}"
-        for play, found in findings.items()
+        f"{json.dumps(play)}: {json.dumps(finding, sort_keys=True, separators=(',', ':'))}"
+        for play, finding in findings.items()
     ]
     (FOLDER / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 

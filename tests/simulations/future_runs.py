@@ -16,7 +16,7 @@ from traindyno.core.costs.prediction import predict_run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """``covered`` of the intervals held the later run's time; ``median_error`` is of their centre,
+    """The share of intervals that held the later run's time, and the median error of their centre,
     as a share.
     """
 
@@ -33,8 +33,10 @@ def measure_coverage(
     trials: int,
     host_deviation: float,
 ) -> Coverage:
-    """``host_deviation`` is the standard deviation of hosts' speeds, as a share."""
-    covered, errors, not_given = 0, [], 0
+    """The coverage of predictions for hosts with this deviation of their speeds, as a share."""
+    covered = 0
+    errors = []
+    not_given = 0
     for source in sources:
         results = [
             run_result_of(_on_a_host(process(source, steps), source, host_deviation), trial=trial)

@@ -19,12 +19,15 @@ from traindyno.core.step_log.line import end_line, environment_line, evaluation_
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.undecided import find_undecided
-from traindyno.figures.estimates import NO_RANGE, Range
+from traindyno.figures.beyond import NO_RANGE, Range
 
 EXAMPLES = 1_000_000
 SAMPLES_PER_STEP = 8
 FIRST_STEP_SECONDS = 15.0
-STARTING_SECONDS, DOWNLOADING_SECONDS, IMPORT_SECONDS, UPLOADING_SECONDS = 90.0, 30.0, 12.0, 20.0
+STARTING_SECONDS = 90.0
+DOWNLOADING_SECONDS = 30.0
+IMPORT_SECONDS = 12.0
+UPLOADING_SECONDS = 20.0
 
 _STEP_LINE = (
     '{"kind": "step", "time": %r, "step": %d, "begin": %r, "end": %r, "wait_seconds": 0.0, '
@@ -87,9 +90,11 @@ def _timed_lines(
     for index, seconds in enumerate(with_stalls(simulated)):
         for event in simulated.events:
             if event.step == index and event.name is not None:
-                begin, now = now, now + event.seconds
+                begin = now
+                now = now + event.seconds
                 yield now, json.dumps(phase_line(event.name, begin, now))
-        step, begin = first_step + index, now
+        step = first_step + index
+        begin = now
         now += seconds + (FIRST_STEP_SECONDS if index == 0 else 0.0)
         yield now, _STEP_LINE % (now, step, begin, now)
         if step in evaluated:
@@ -111,7 +116,7 @@ def result_of(
         outcome=Outcome.COMPLETED,
         attempts=[_completed_attempt(sessions[-1].end, job_name, starting_seconds)],
         step_log=read_step_log(
-            {file_name(job=job_name, start=each.begin): each.lines for each in sessions}
+            {file_name(job=job_name, start=session.begin): session.lines for session in sessions}
         ),
         price=replace(PRICE, purchase=suite.purchase.value),
     )
@@ -163,7 +168,8 @@ def judge(
     for source in sources:
         simulated = process(source, steps)
         result = run_result_of(simulated)
-        measured, projection = result.measured, project_run(result)
+        measured = result.measured
+        projection = project_run(result)
         assert measured is not None
         count += 1
         if not measured.steady_state.is_reached:
@@ -190,8 +196,8 @@ def _is_within(
     reach: Range = NO_RANGE,
 ) -> bool:
     rate = (result.samples_per_second or 0.0) * simulated.long_run_seconds / SAMPLES_PER_STEP
-    found = ((rate, reach.inverse()), (projection.seconds / true_seconds(simulated), reach))
+    ratios = ((rate, reach.inverse()), (projection.seconds / true_seconds(simulated), reach))
     return all(
-        value * exp(each.low) <= 1 + tolerance and value * exp(each.high) >= 1 - tolerance
-        for value, each in found
+        value * exp(scatter.low) <= 1 + tolerance and value * exp(scatter.high) >= 1 - tolerance
+        for value, scatter in ratios
     )

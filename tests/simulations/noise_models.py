@@ -9,7 +9,7 @@ from math import exp, sqrt
 
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import trial_runs
-from traindyno.figures.hosts import Trial
+from traindyno.figures.trials import Trial
 
 CV = 0.02
 CORRELATION = 0.7
@@ -18,7 +18,7 @@ Cells = list[list[Trial]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """``levels`` are the true means' logarithms, one for each cell."""
+    """The cells of a suite by the logarithms of their true means, and the trials of each."""
 
     levels: tuple[float, ...]
     trials: int

@@ -28,12 +28,10 @@ def halve(surface: Surface, seed: int, conditions: Conditions) -> tuple[float, f
     """Share of the grid's billable seconds, and the regret of the cell that is left (Jamieson and
     Talwalkar 2016).
     """
-    source, left, spent, steps = (
-        Random(f"halving {surface.name} {seed}"),
-        list(surface.by_id),
-        0.0,
-        FIRST_LOOK,
-    )
+    source = Random(f"halving {surface.name} {seed}")
+    left = list(surface.by_id)
+    spent = 0.0
+    steps = FIRST_LOOK
     while True:
         values, cost = _measure(surface, left, steps, conditions, source)
         spent += cost
@@ -70,12 +68,11 @@ def _measure(
     """What each cell that completes shows of what the goal minimises, and the billed seconds of
     their jobs.
     """
-    jobs, values = (
-        SimpleJobs(surface=surface, conditions=conditions, source=source),
-        dict[str, float](),
-    )
+    jobs = SimpleJobs(surface=surface, conditions=conditions, source=source)
+    values = dict[str, float]()
     for cell_id in cell_ids:
-        value, level = surface.value(cell_id), jobs.begin(cell_id)
+        value = surface.value(cell_id)
+        level = jobs.begin(cell_id)
         steps = min(most_steps, run_steps(surface, surface.by_id[cell_id]))
         jobs.spend_steps(cell_id, steps)
         if value:
@@ -101,14 +98,13 @@ class SimpleJobs:
 
         Returns by which factor the run is slower.
         """
-        cell, cold = self.surface.by_id[cell_id], 1.0
+        cell = self.surface.by_id[cell_id]
+        cold = 1.0
         count = self.surface.instances(cell)
         group = (str({**self.surface.training, **cell.settings}["instance"]), count)
         if group not in self.hosts:
-            self.hosts[group], cold = (
-                exp(self.source.gauss(0, self.conditions.hosts)),
-                1 + self.conditions.cold,
-            )
+            self.hosts[group] = exp(self.source.gauss(0, self.conditions.hosts))
+            cold = 1 + self.conditions.cold
             self.spent += self.conditions.job_start * count
         self.spent += self.conditions.run_start * count
         return self.hosts[group] * cold * exp(self.source.gauss(0, self.conditions.noise))

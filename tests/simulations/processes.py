@@ -22,8 +22,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """``long_run_seconds`` is the mean time per step, with all that recurs, of a run without
-    end.
+    """The steps of a simulated run.
+
+    ``long_run_seconds`` is the mean time per step, with all that recurs, of a run without end.
     """
 
     step_seconds: list[float]
@@ -39,7 +40,8 @@ def autoregression(
     source: random.Random, steps: int, *, correlation: float, deviation: float
 ) -> list[float]:
     """Step times of mean 1 s whose logarithms are an autoregression of first order."""
-    value, innovation = source.gauss(0, deviation), deviation * (1 - correlation**2) ** 0.5
+    value = source.gauss(0, deviation)
+    innovation = deviation * (1 - correlation**2) ** 0.5
     seconds = []
     for _ in range(steps):
         value = correlation * value + source.gauss(0, innovation)
@@ -113,10 +115,8 @@ def periodic(every: int, seconds: float, name: str | None = None) -> Process:
 
 def checkpoints_and_evaluation(source: random.Random, steps: int) -> Simulated:
     """A save takes 5 s after each 50 steps, an evaluation 12 s after each 80."""
-    saved, evaluated = (
-        periodic(50, 5.0, "save")(source, steps),
-        periodic(80, 12.0, "evaluate")(source, steps),
-    )
+    saved = periodic(50, 5.0, "save")(source, steps)
+    evaluated = periodic(80, 12.0, "evaluate")(source, steps)
     return Simulated(
         step_seconds=saved.step_seconds,
         long_run_seconds=1 + 5 / 50 + 12 / 80,

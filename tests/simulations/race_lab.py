@@ -27,9 +27,10 @@ from traindyno.core.suite.choices import Jobs, Search
 from traindyno.core.suite.runs import round_of
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import SECONDS_OF_A_RACE, STEPS_OF_A_RACE
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.core.verdict.open_text import none_near
-from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.core.verdict.verdict import Finding
 from traindyno.figures.in_job.outpaced import LEAST_STEPS, WARM_UP_STEPS, Pace, early_end, pace_of
 from traindyno.figures.in_job.race import contenders_in_job
 from traindyno.figures.in_job.run_scatter import NONE_NEARER, run_scatter
@@ -37,7 +38,10 @@ from traindyno.figures.in_job.run_scatter import NONE_NEARER, run_scatter
 TRIALS = 9
 GRID_TRIALS = 5
 # A run's steps on the surfaces of this project, and at most on those of published tables.
-OWN_STEPS, MOST_STEPS, LONGEST_SECONDS, LEAST_RUN_STEPS = 200, 100, 600.0, STEPS_OF_A_RACE
+OWN_STEPS = 200
+MOST_STEPS = 100
+LONGEST_SECONDS = 600.0
+LEAST_RUN_STEPS = STEPS_OF_A_RACE
 FIRST_LOOK = WARM_UP_STEPS + LEAST_STEPS
 # A run that fails does so in its first steps.
 FAILING_SECONDS = 5.0
@@ -84,7 +88,7 @@ def race(
     trials: int = TRIALS,
     jobs: Jobs = Jobs.SHARED,
 ) -> Played:
-    """``Played.share``: of a grid of five trials with a job each."""
+    """Plays a race; its share is of a grid of five trials with a job each."""
     suite = surface.suite(Search.RACE, trials=trials)
     return _play(
         surface, replace(suite, measurement=replace(suite.measurement, jobs=jobs)), seed, conditions
@@ -99,7 +103,9 @@ def measure_grid(surface: Surface, seed: int, conditions: Conditions) -> Played:
 
 def _play(surface: Surface, suite: Suite, seed: int, conditions: Conditions) -> Played:
     """Round by round until the lab plans no more."""
-    results, bill, number = list[RunResult](), dict.fromkeys(BILL, 0.0), 1
+    results = list[RunResult]()
+    bill = dict.fromkeys(BILL, 0.0)
+    number = 1
     recorded = None
     if conditions.recording is not None:
         recorded = conditions.recording.from_one_on(Random(f"{surface.name} {seed}"))
@@ -201,13 +207,11 @@ class _Carried:
     ) -> None:
         self.recorded = recorded
         self.scatter = run_scatter(job.runs[0].cell.settings.instance)
-        self.surface, self.suite, self.conditions, self.job, self.source = (
-            surface,
-            suite,
-            conditions,
-            job,
-            source,
-        )
+        self.surface = surface
+        self.suite = suite
+        self.conditions = conditions
+        self.job = job
+        self.source = source
         self.bill = {**dict.fromkeys(BILL, 0.0), JOB_STARTS: conditions.job_start}
         share, slower = conditions.slow_hosts
         self.level = exp(
@@ -334,10 +338,8 @@ def says_none_near_wrongly(surface: Surface, played: Played) -> bool:
         none_near(verdict) or ""
     ):
         return False
-    own, others = (
-        played_value(surface, verdict.recommended),
-        {*surface.by_id} - {verdict.recommended},
-    )
+    own = played_value(surface, verdict.recommended)
+    others = {*surface.by_id} - {verdict.recommended}
     return any(played_value(surface, other) <= own * (1 + NONE_NEARER) for other in others)
 
 

@@ -25,14 +25,19 @@ from traindyno.figures.selection import Relation
 FOLDER = REPO_ROOT / "tests" / "data" / "noise"
 # The quickstart's on the machine of the first recording: a step of 17 ms, a job's and a run's
 # start.
-SECONDS, BATCH, JOB_START, RUN_START = 133.0, 16, 7.0, 0.6
+SECONDS = 133.0
+BATCH = 16
+JOB_START = 7.0
+RUN_START = 0.6
 THOUSANDTHS = 1000
-FASTEST, NONE_NEAR, EQUAL = "fastest", "none near", "within the tolerance"
+FASTEST = "fastest"
+NONE_NEAR = "none near"
+EQUAL = "within the tolerance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """``runs``: the steps of each, ÷ the mean step of the recording without its highest 5 %."""
+    """The steps of recorded runs, ÷ the mean step of the recording without its highest 5 %."""
 
     runs: Sequence[Sequence[float]]
 
@@ -46,7 +51,7 @@ class Recording:
 
 def read_recording(path: Path) -> Recording:
     document = json.loads(path.read_text(encoding="utf-8"))
-    return Recording(runs=[[each / THOUSANDTHS for each in run] for run in document["runs"]])
+    return Recording(runs=[[step / THOUSANDTHS for step in run] for run in document["runs"]])
 
 
 def machine(ratios: Sequence[float]) -> Surface:
@@ -90,7 +95,9 @@ class Told:
 
 def tell(recording: Recording, ratios: Sequence[float], suites: int) -> Told:
     """The cells are in another order in each suite."""
-    false, settled, seconds = Counter[str](), 0, 0.0
+    false = Counter[str]()
+    settled = 0
+    seconds = 0.0
     for seed in range(suites):
         surface = machine(Random(seed).sample(ratios, len(ratios)))
         conditions = Conditions(
@@ -118,10 +125,12 @@ def kind_of(played: Played) -> str | None:
 def is_false(surface: Surface, played: Played) -> bool:
     verdict = played.verdict
     own = played_value(surface, verdict.recommended)
-    others = [played_value(surface, each) for each in {*surface.by_id} - {verdict.recommended}]
+    others = [
+        played_value(surface, cell_id) for cell_id in {*surface.by_id} - {verdict.recommended}
+    ]
     if verdict.finding is Finding.WITHIN_TOLERANCE:
         equal = [
-            played_value(surface, each.cell_id) for each in verdict.related(Relation.EQUIVALENT)
+            played_value(surface, rival.cell_id) for rival in verdict.related(Relation.EQUIVALENT)
         ]
         tolerance = 1 + verdict.tolerance
         return min(others) * tolerance < own or max(equal, default=own) > own * tolerance

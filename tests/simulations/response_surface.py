@@ -21,16 +21,18 @@ from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Limits, Measurement, Suite
 
 FOLDER = REPO_ROOT / "tests" / "data" / "surfaces"
-EXAMPLES, TRIALS = 1_000_000, 5
+EXAMPLES = 1_000_000
+TRIALS = 5
 # Surfaces of published tables, in a folder of their own, whose runs were assumed alike.
 TABLES_FOLDER = FOLDER / "tables"
 TABLES = ("vtrain-", "ultrascale-")
-TABLE_START, LONGEST = 300.0, 600.0
+TABLE_START = 300.0
+LONGEST = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurfaceCell:
-    """``seconds``: the true time of the whole work; None where every trial fails with ``outcome``.
+    """A cell with the true time of the whole work, or None if every trial fails with ``outcome``.
 
     ``billable_seconds`` are of one trial on one instance.
     """
@@ -43,7 +45,7 @@ class SurfaceCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Surface:
-    """``usd_per_hour`` by instance type; empty where the goal is time."""
+    """The cells of a published table; the prices by instance type are empty if the goal is time."""
 
     name: str
     origin: str
@@ -65,7 +67,7 @@ class Surface:
             goal=Goal(kind=self.goal),
             workload=Workload(task=Task.CAUSAL_LM, examples=EXAMPLES),
             training=self.training,
-            matrix={name: tuple(found) for name, found in values.items()},
+            matrix={name: tuple(choices) for name, choices in values.items()},
             measurement=Measurement(trials=trials),
             limits=Limits(max_usd=Decimal(10**6), max_hours=Decimal(1000), max_job_seconds=86_400),
             search=search,
@@ -106,16 +108,17 @@ class Surface:
     @cached_property
     def by_id(self) -> Mapping[str, SurfaceCell]:
         return {
-            cell.cell_id: found for cell, found in zip(self.suite_cells, self.cells, strict=True)
+            cell.cell_id: suite_cell
+            for cell, suite_cell in zip(self.suite_cells, self.cells, strict=True)
         }
 
     def value(self, cell_id: str) -> float | None:
         """What the goal minimises: seconds, or USD; None for a cell that fails."""
-        found = self.by_id[cell_id]
-        if found.seconds is None or self.goal is GoalKind.FASTEST:
-            return found.seconds
-        hours = found.seconds * self.instances(found) / SECONDS_PER_HOUR
-        return hours * float(self.usd_per_hour[self._instance(found)])
+        cell = self.by_id[cell_id]
+        if cell.seconds is None or self.goal is GoalKind.FASTEST:
+            return cell.seconds
+        hours = cell.seconds * self.instances(cell) / SECONDS_PER_HOUR
+        return hours * float(self.usd_per_hour[self._instance(cell)])
 
     @cached_property
     def best_value(self) -> float:
@@ -136,8 +139,10 @@ class Surface:
 def surface_of(name: str, seconds: Sequence[float]) -> Surface:
     """A cell for each of these true times of the whole work."""
     cells = tuple(
-        SurfaceCell(settings={"batch_size_per_device": batch}, seconds=each, billable_seconds=100.0)
-        for batch, each in enumerate(seconds, start=1)
+        SurfaceCell(
+            settings={"batch_size_per_device": batch}, seconds=second, billable_seconds=100.0
+        )
+        for batch, second in enumerate(seconds, start=1)
     )
     training = {"instance": "ml.p4d.24xlarge"}
     return Surface(
@@ -178,6 +183,6 @@ def _cell(document: Mapping[str, Any]) -> SurfaceCell:
         seconds=geometric_mean([trial["seconds"] for trial in trials])
         if trials
         else document.get("seconds"),
-        billable_seconds=fmean([each["billable_seconds"] for each in trials or [document]]),
+        billable_seconds=fmean([trial["billable_seconds"] for trial in trials or [document]]),
         outcome=Outcome(document.get("outcome", Outcome.COMPLETED)),
     )

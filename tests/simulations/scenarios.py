@@ -19,8 +19,8 @@ STEPS = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """``least_within`` is the share of runs whose rate must be given and right: "not steady" is no
-    way out of it.
+    """A process, with the least share of its runs whose rate must be given and right: "not steady"
+    is no way out of it.
     """
 
     name: str

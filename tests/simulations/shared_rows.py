@@ -11,23 +11,26 @@ from typing import Any
 from tests.simulations.processes import level
 from tests.simulations.shared_suites import OWN, Sharing
 
-CELLS, TRIALS = (2, 4, 8), (2, 3, 4, 5)
+CELLS = (2, 4, 8)
+TRIALS = (2, 3, 4, 5)
 LEADS = {
     2: (0.0, 0.03),
     4: (0.0, 0.03, 0.05, 0.08),
     8: (0.0, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.10),
 }
 SLOW_FIRST_STEPS = level(lambda step: 2 if step < 20 else 1, 1.0)
+# Two cells: the place is a line only, for which two or three jobs have no degree of freedom to
+# spare.
+TWO_CELLS = ((2, 2), (2, 3))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedRow:
-    """``sharing``: of cells with these levels and so many trials.
+    """A row of the tables of shared jobs.
 
-    ``needs``: the shapes that no rule can decide here.
-
-    Shapes are (cells, trials). With two cells and two or three jobs nothing tells an effect of the
-    place from noise.
+    ``sharing`` makes the suite of cells with these levels and so many trials. No rule can decide
+    the open shapes, (cells, trials): with two cells and two or three jobs nothing tells an effect
+    of the place from noise.
     """
 
     name: str
@@ -91,9 +94,6 @@ def _one_noisy(levels: tuple[float, ...], trials: int) -> Sharing:
     return Sharing(levels=levels, trials=trials, own=(OWN,) * (len(levels) - 1) + (4 * OWN,))
 
 
-# Two cells: the place is a line only, for which two or three jobs have no degree of freedom to
-# spare.
-TWO_CELLS = ((2, 2), (2, 3))
 SHARED_ROWS = (
     _row("nothing but noise of 0.5 % and hosts of 1 %", (2, 2)),
     *(

@@ -30,7 +30,8 @@ from traindyno.core.suite.cells import Cell, make_cell
 from traindyno.core.suite.choices import Jobs
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Measurement, Run, Suite
-from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.verdict.judge import judge
+from traindyno.core.verdict.verdict import Verdict
 
 SEED = "shared jobs 20261123"
 TYPES = ("ml.p4d.24xlarge", "ml.p5.48xlarge")
@@ -51,14 +52,13 @@ def average_host(source: random.Random) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """``levels``: the logarithm of each cell's true step.
+    """A suite in shared jobs; ``levels`` are the logarithms of the cells' true steps.
 
-    ``host``: that of a job's factor, drawn for each job.
-
-    ``effect``: the logarithm of what a run suffers in its place (from 0), of so many. ``first``:
-    the step times of the first run of a job. ``throw_away``: a few steps before the first run take
-    its place. ``part``: the planner knows that no more runs fit into one job. ``groups``: instance
-    types, on which the cells are divided.
+    ``host`` draws the factor of a job's host. ``effect`` is the logarithm of what a run suffers in
+    its place (from 0), of so many. ``first`` has the step times of the first run of a job.
+    ``throw_away``: a few steps before the first run take its place. ``part``: the planner knows
+    that no more runs fit into one job. ``groups`` is the number of instance types, on which the
+    cells are divided.
     """
 
     levels: tuple[float, ...]
@@ -83,7 +83,9 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFigures:
-    """``ratios``: how often the 95 % interval of a ratio to the recommended cell holds the truth;
+    """The figures of a suite in shared jobs.
+
+    ``ratios`` is how often the 95 % interval of a ratio to the recommended cell holds the truth;
     None without any.
     """
 
@@ -93,7 +95,7 @@ class SharedFigures:
 
 def measure_shared(sharing: Sharing, name: str, suites: int) -> SharedFigures:
     played = [play_shared(sharing, name, number) for number in range(suites)]
-    held = [each for one in played for each in _held_ratios(one)]
+    held = [held_ratio for one in played for held_ratio in _held_ratios(one)]
     return SharedFigures(figures=summarise(played), ratios=fmean(held) if held else None)
 
 
@@ -120,7 +122,9 @@ def play_shared(sharing: Sharing, name: str, number: int) -> Played:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Play:
-    """``seen``: cell → its trials' logarithms without what they suffered in their places."""
+    """A suite that is played; ``seen`` has the logarithms of each cell's trials without the effects
+    of their places.
+    """
 
     sharing: Sharing
     suite: Suite

@@ -12,7 +12,9 @@ SUITES = 40
 
 
 def shared(suites: int = SUITES) -> Iterator[list[str]]:
-    """``suites`` of equal cells and as many with a lead, of each shape."""
+    """The rows of a table, from so many suites of equal cells and as many with a lead, of each
+    shape.
+    """
     listed = ", ".join(map(str, TRIALS))
     head = [f"no recommendation with {listed} trials: {cells} cells" for cells in CELLS]
     yield [
@@ -37,10 +39,10 @@ def _cells_of(row: SharedRow, suites: int) -> Iterator[str]:
         for shape in shapes
     }
     both = [*alike, *ahead.values()]
-    yield _mean([each.figures.wrong for each in both])
-    yield _mean([each.ratios for each in ahead.values()])
-    yield _mean([each.figures.covered for each in both])
-    yield _mean([each.figures.within for each in ahead.values()])
+    yield _mean([measured.figures.wrong for measured in both])
+    yield _mean([measured.ratios for measured in ahead.values()])
+    yield _mean([measured.figures.covered for measured in both])
+    yield _mean([measured.figures.within for measured in ahead.values()])
     for cells in CELLS:
         yield (
             " / ".join(f"{ahead[cells, trials].figures.undecided * 100:.0f}" for trials in TRIALS)

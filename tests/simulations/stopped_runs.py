@@ -16,7 +16,9 @@ TARGET = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stops:
-    """``stopped`` of the runs ended within 6,000 steps; of these, ``true`` were within 1 %."""
+    """The share of runs that ended within 6,000 steps, and of these the share within 1 % of the
+    truth.
+    """
 
     stopped: float
     true: float
@@ -24,7 +26,9 @@ class Stops:
 
 
 def measure_stops(process: Process, sources: Iterator[random.Random]) -> Stops:
-    stops, true, count = [], 0, 0
+    stops = []
+    true = 0
+    count = 0
     for source in sources:
         count += 1
         simulated = process(source, MOST_STEPS)
@@ -32,8 +36,8 @@ def measure_stops(process: Process, sources: Iterator[random.Random]) -> Stops:
         steps = _stopping_step(seconds)
         if steps is not None:
             stops.append(steps)
-            found = measure_step_time(seconds[:steps]).seconds
-            true += abs(found / simulated.long_run_seconds - 1) <= TARGET
+            measured_seconds = measure_step_time(seconds[:steps]).seconds
+            true += abs(measured_seconds / simulated.long_run_seconds - 1) <= TARGET
     return Stops(
         stopped=len(stops) / count,
         true=true / len(stops) if stops else 1.0,

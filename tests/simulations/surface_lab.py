@@ -17,8 +17,8 @@ STEPS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """``share`` of the grid's billable seconds that was spent, and the ``bill`` that it adds up
-    from; ``regret`` of the recommended cell, as a share.
+    """A race on a surface: the share of the grid's billable seconds that was spent, the bill behind
+    it, and the regret of the recommended cell, as a share.
     """
 
     surface: str

@@ -23,16 +23,21 @@ from traindyno.core.costs.hazard import PRIORS
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.run.workload import FullRun
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.cell_row import build_row
+from traindyno.core.verdict.build_row import build_row
 from traindyno.core.verdict.cell_runs import group_runs
 from traindyno.core.verdict.figure_table import build_figures
 from traindyno.figures.model import model_each_alone
 
-STEPS, TRIAL_STEPS, SAMPLES = 36_000, 200, 8
-CHECKPOINT_MINUTES, CHECKPOINT_SECONDS = 30, 60.0
-EVALUATE_STEPS, EVALUATION_SECONDS = 1000, 20.0
+STEPS = 36_000
+TRIAL_STEPS = 200
+SAMPLES = 8
+CHECKPOINT_MINUTES = 30
+CHECKPOINT_SECONDS = 60.0
+EVALUATE_STEPS = 1000
+EVALUATION_SECONDS = 20.0
 STARTING_SECONDS = 300.0
-DRIFT, DRIFT_STEPS = 0.015, 7200
+DRIFT = 0.015
+DRIFT_STEPS = 7200
 RECOMPILATION_SECONDS = 40.0
 HOSTS_DEVIATION = 0.01
 LOGGED_TRIALS = 60
@@ -46,15 +51,25 @@ class StepNoise:
     deviation: float = 0.03
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenHours(Coverage):
+    """``half_width`` is the median half width of the intervals, as a share of the figure."""
+
+    half_width: float
+
+
 def predict_ten_hours(
     sources: Iterator[random.Random], *, trials: int, purchase: str, noise: StepNoise = StepNoise()
-) -> Coverage:
+) -> TenHours:
     """The error is that of the cell's figure.
 
     Restarts of the later run are drawn from the stated hazard.
     """
     logged = _logged_trials(noise)
-    errors, covered, not_given = [], 0, 0
+    errors = []
+    widths = []
+    covered = 0
+    not_given = 0
     for source in sources:
         drawn = [source.choice(logged) for _ in range(trials)]
         results = [
@@ -67,11 +82,14 @@ def predict_ten_hours(
         if row.seconds is None or row.prediction is None or row.prediction.seconds is None:
             not_given += 1
             continue
+        interval = row.prediction.seconds
         errors.append(abs(row.seconds.mean / later - 1))
-        covered += row.prediction.seconds.low <= later <= row.prediction.seconds.high
+        widths.append((interval.high - interval.low) / 2 / row.seconds.mean)
+        covered += interval.low <= later <= interval.high
     given = len(errors)
-    return Coverage(
+    return TenHours(
         median_error=median(errors),
+        half_width=median(widths),
         covered=covered / given,
         not_given=not_given / (given + not_given),
     )
@@ -130,7 +148,9 @@ def trial_result(source: random.Random, noise: StepNoise = StepNoise()) -> RunRe
     drawn = autoregression(
         source, TRIAL_STEPS, correlation=noise.correlation, deviation=noise.deviation
     )
-    seconds = [each * (1 + DRIFT * step / DRIFT_STEPS) for step, each in enumerate(drawn)]
+    seconds = [
+        step_seconds * (1 + DRIFT * step / DRIFT_STEPS) for step, step_seconds in enumerate(drawn)
+    ]
     events = [
         Event(step=TRIAL_STEPS // 2, seconds=taken * source.uniform(0.95, 1.05), name=name)
         for name, taken in (("evaluate", EVALUATION_SECONDS), ("checkpoint", CHECKPOINT_SECONDS))

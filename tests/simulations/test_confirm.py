@@ -18,8 +18,9 @@ from traindyno.core.planning.jobs import share_jobs
 from traindyno.core.step_log.line import CHECKPOINT
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Confirm, Measurement
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.verdict.verdict import Verdict
 
 TRIAL_STEPS = 200
 SUITES = 12
@@ -29,11 +30,12 @@ Hidden = Callable[[list[float]], Simulated]
 
 def throttled(steps: list[float]) -> Simulated:
     """By 12 % after 300 s; the other cell is slower by 5 % from the begin."""
-    passed, found = 0.0, []
+    passed = 0.0
+    passing = []
     for seconds in steps:
-        found.append(seconds * (1.12 if passed > 300 else 1.0))
-        passed += found[-1]
-    return Simulated(step_seconds=found, long_run_seconds=1.12)
+        passing.append(seconds * (1.12 if passed > 300 else 1.0))
+        passed += passing[-1]
+    return Simulated(step_seconds=passing, long_run_seconds=1.12)
 
 
 def rarely_long_checkpoint(steps: list[float]) -> Simulated:
@@ -52,7 +54,9 @@ def plain(steps: list[float]) -> Simulated:
 def race(
     hidden: Hidden, *, other: float, confirm: Confirm | None, seed: int, noise: float = 0.003
 ) -> Verdict:
-    """``other``: the second cell's step ÷ the first one's. ``noise``: of a run's level."""
+    """The verdict of a race with the second cell's step ÷ the first one's, and the noise of a run's
+    level.
+    """
     measurement = Measurement(trials=9, max_steps=TRIAL_STEPS, confirm=confirm)
     suite = make_suite(
         trials=9,
@@ -61,7 +65,9 @@ def race(
         measurement=measurement,
         search=Search.RACE,
     )
-    cells, results, number = cells_of(suite), list[RunResult](), 1
+    cells = cells_of(suite)
+    results = list[RunResult]()
+    number = 1
     while runs := plan_round(
         suite, cells, execution_id=f"race {seed}", round_number=number, results=results
     ):
@@ -93,7 +99,7 @@ def leads(verdict: Verdict) -> bool:
 @pytest.mark.parametrize(
     ("hidden", "other", "minutes"), [(throttled, 1.05, 20), (rarely_long_checkpoint, 1.03, 60)]
 )
-def test_long_runs_of_the_leaders_correct_what_the_trials_cant_show(
+def test_long_runs_of_the_leaders_correct_the_trials(
     hidden: Hidden, other: float, minutes: float
 ) -> None:
     seeds = range(SUITES * TIMES)
@@ -106,7 +112,7 @@ def test_long_runs_of_the_leaders_correct_what_the_trials_cant_show(
     assert wrong.share <= 0.03 + wrong.error(0.03)
 
 
-def test_long_runs_that_agree_keep_the_answer() -> None:
+def test_agreeing_long_runs_keep_the_answer() -> None:
     played = [
         race(plain, other=1.05, confirm=Confirm(minutes=20), seed=seed)
         for seed in range(SUITES * TIMES)

@@ -47,14 +47,14 @@ def test_a_false_claim_is_made_in_at_most_one_suite_of_twenty(
 @pytest.mark.parametrize("cells", CELLS)
 def test_lead_of_five_percent_is_found_in_four_suites_of_five(cells: int) -> None:
     """More trials never find it less often."""
-    found = [
+    outcomes = [
         simulate(independent, Shape(levels=(0.0, *[FIVE_PERCENT] * (cells - 1)), trials=trials))
         for trials in (4, 6, 8)
     ]
-    for outcome in found:
+    for outcome in outcomes:
         assert outcome.decided.share >= 0.8 - outcome.decided.error(0.8)
         assert outcome.wrong.share <= 0.05
-    for fewer, more in pairwise(found):
+    for fewer, more in pairwise(outcomes):
         assert more.decided.share >= fewer.decided.share - more.decided.error(fewer.decided.share)
         assert more.superior.share >= fewer.superior.share - more.superior.error(
             fewer.superior.share
@@ -62,9 +62,9 @@ def test_lead_of_five_percent_is_found_in_four_suites_of_five(cells: int) -> Non
 
 
 @pytest.mark.parametrize("cells", CELLS)
-def test_the_further_trials_that_are_named_settle_four_suites_of_five(cells: int) -> None:
-    found = further_trials(cells, trials=3)
-    assert found.share >= 0.8 - found.error(0.8)
+def test_the_named_further_trials_settle_four_suites_of_five(cells: int) -> None:
+    settled = further_trials(cells, trials=3)
+    assert settled.share >= 0.8 - settled.error(0.8)
 
 
 @pytest.mark.parametrize("cells", [2, 8])
@@ -81,14 +81,14 @@ def test_intervals_hold_the_truth_wherever_a_search_stops(cells: int) -> None:
     """The last place is the worst of equal cells, which is a choice too: its interval has to hold
     all the same.
     """
-    found = measure_coverage((0.0,) * cells, trials=9, is_race=True)
-    for share in (found.expected, found.against_baseline, found.last):
+    coverage = measure_coverage((0.0,) * cells, trials=9, is_race=True)
+    for share in (coverage.expected, coverage.against_baseline, coverage.last):
         assert share.share >= 0.95 - share.error(0.95)
 
 
 @pytest.mark.parametrize("cells", CELLS)
 @pytest.mark.parametrize("lead", [0.0, FIVE_PERCENT])
 def test_intervals_hold_the_truth_as_often_as_they_say(cells: int, lead: float) -> None:
-    found = measure_coverage((0.0, *[lead] * (cells - 1)), trials=5)
-    for share in (found.expected, found.against_baseline):
+    coverage = measure_coverage((0.0, *[lead] * (cells - 1)), trials=5)
+    for share in (coverage.expected, coverage.against_baseline):
         assert 0.93 - share.error(0.95) <= share.share <= 0.97 + share.error(0.97)

@@ -13,7 +13,14 @@ import pytest
 
 from traindyno.core.measurement.step_time import measure_step_time
 
-STEPS, RUNS = 200, 25
+STEPS = 200
+RUNS = 25
+LEVELS: dict[str, Callable[[int], float]] = {
+    "constant": lambda _: 1.0,
+    "slow loader": lambda step: 1.6 if step < 80 else 1.0,
+    "buffers that drain": lambda step: 0.8 if step < 40 else 1.0,
+    "stair": lambda step: 1.5 if step < 50 else 1.2 if step < 100 else 1.0,
+}
 
 
 def skewed(source: random.Random) -> float:
@@ -46,12 +53,6 @@ DRIFTS: dict[str, tuple[Callable[[int], float], float, float]] = {
     },
     "loader that decays": (lambda step: 1 + 0.6 * exp(-step / 40), 1.0, 0.02),
 }
-LEVELS: dict[str, Callable[[int], float]] = {
-    "constant": lambda _: 1.0,
-    "slow loader": lambda step: 1.6 if step < 80 else 1.0,
-    "buffers that drain": lambda step: 0.8 if step < 40 else 1.0,
-    "stair": lambda step: 1.5 if step < 50 else 1.2 if step < 100 else 1.0,
-}
 
 
 def simulate(
@@ -69,10 +70,10 @@ def test_a_drifting_run_is_right_or_called_not_steady(name: str, noise: str) -> 
     level, final, variation = DRIFTS[name]
     wrong = 0
     for run in range(RUNS):
-        found = measure_step_time(
+        measured = measure_step_time(
             simulate(level, noise, variation, random.Random(f"{name} {noise} {run}"))
         )
-        wrong += found.steady_state.is_reached and abs(found.seconds / final - 1) > 0.02
+        wrong += measured.steady_state.is_reached and abs(measured.seconds / final - 1) > 0.02
     # 5 %, and two standard errors of so many runs
     assert wrong <= 0.05 * RUNS + 2 * sqrt(0.05 * 0.95 * RUNS)
 
@@ -82,10 +83,10 @@ def test_a_drifting_run_is_right_or_called_not_steady(name: str, noise: str) -> 
 def test_changes_of_level_are_no_drift(name: str, noise: str) -> None:
     within = 0
     for run in range(RUNS):
-        found = measure_step_time(
+        measured = measure_step_time(
             simulate(LEVELS[name], noise, 0.02, random.Random(f"{name} {noise} {run}"))
         )
-        within += found.steady_state.is_reached and abs(found.seconds - 1) <= 0.02
+        within += measured.steady_state.is_reached and abs(measured.seconds - 1) <= 0.02
     assert within >= 0.9 * RUNS - 2 * sqrt(0.1 * 0.9 * RUNS)
 
 

@@ -96,13 +96,13 @@ def findings(
     return counted
 
 
-def assert_share(found: Counter[GateFinding], finding: GateFinding, least: float) -> None:
-    assert found[finding] / found.total() >= least, found
+def assert_share(counts: Counter[GateFinding], finding: GateFinding, least: float) -> None:
+    assert counts[finding] / counts.total() >= least, counts
 
 
-def assert_seldom_failed(found: Counter[GateFinding]) -> None:
-    failed = share_of(number < found[GateFinding.WORSE] for number in range(found.total()))
-    assert failed.share <= MOST_FAILED + failed.error(MOST_FAILED), found
+def assert_seldom_failed(counts: Counter[GateFinding]) -> None:
+    failed = share_of(number < counts[GateFinding.WORSE] for number in range(counts.total()))
+    assert failed.share <= MOST_FAILED + failed.error(MOST_FAILED), counts
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -12,8 +12,10 @@ import pytest
 from tests.simulations.decisions import VALUE, figures_of
 from tests.simulations.repetitions import TIMES
 from tests.unit.run_samples import known
-from traindyno.figures.hosts import STATED_PRIOR, Trial, update_prior
+from traindyno.figures.host_means import update_prior
+from traindyno.figures.hosts import STATED_PRIOR
 from traindyno.figures.model import correlated, fit_model
+from traindyno.figures.trials import Trial
 
 SUITES = 200 * TIMES
 
@@ -21,14 +23,14 @@ SUITES = 200 * TIMES
 def trials_on(
     source: random.Random, name: str, hosts: int, trials: int, *, spread: float, noise: float = 0.01
 ) -> list[Trial]:
-    found = []
+    trials_of_hosts = []
     for host in range(hosts):
         speed = source.gauss(0, spread)
         ids = frozenset({f"{name} {host}"})
-        found += [
+        trials_of_hosts += [
             Trial(value=exp(speed + source.gauss(0, noise)), hosts=ids) for _ in range(trials)
         ]
-    return found
+    return trials_of_hosts
 
 
 def is_held(source: random.Random, hosts: int, spread: float) -> bool:
@@ -39,9 +41,9 @@ def is_held(source: random.Random, hosts: int, spread: float) -> bool:
     ]
     figures = figures_of(cells)
     first, second, _ = figures.cells
-    found = known(correlated(fit_model(figures), VALUE).compare(first, second, VALUE))
-    assert found.interval is not None
-    return found.interval.low <= 1 <= found.interval.high
+    comparison = known(correlated(fit_model(figures), VALUE).compare(first, second, VALUE))
+    assert comparison.interval is not None
+    return comparison.interval.low <= 1 <= comparison.interval.high
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from tests.unit.core.measurement.test_loss_parity import templates
 from tests.unit.core.verdict.test_seeds_of_trials import judged_by_seeds, quality_suite
 from tests.unit.run_samples import known
 from traindyno.core.measurement.loss_parity import ParityFinding, check_loss_parities
-from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.cell_row import CellQuality
 from traindyno.core.verdict.verdict import Finding
 from traindyno.figures.selection import Relation
 
@@ -18,7 +18,7 @@ SUITES = 100
 
 
 @pytest.mark.parametrize(("cells", "trials"), [(2, 2), (2, 5), (8, 3)])
-def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(
+def test_equal_cells_with_scattering_runs_differ_in_at_most_one_suite_of_twenty(
     cells: int, trials: int
 ) -> None:
     """Run-to-run spread of 2 %, as large as the tolerance: the interval widens, and no cell is
@@ -29,8 +29,8 @@ def test_equal_cells_whose_runs_scatter_differ_in_at_most_one_suite_of_twenty(
     wrong = 0
     for _ in range(repetitions):
         levels = [[2 * source.lognormvariate(0, 0.02) for _ in range(trials)] for _ in range(cells)]
-        found = check_loss_parities([templates(cell) for cell in levels])
-        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in found)
+        parities = check_loss_parities([templates(cell) for cell in levels])
+        wrong += any(parity.finding is ParityFinding.DIFFERS for parity in parities)
     assert wrong / repetitions <= 0.05 + 2 * (0.05 * 0.95 / repetitions) ** 0.5
 
 
@@ -58,4 +58,4 @@ def test_with_one_seed_nothing_is_claimed_about_other_seeds(cells: int, cv: floa
         assert verdict.against_baseline is None or not verdict.against_baseline.is_detected
         quality = known(verdict.best).part(CellQuality)
         estimates = [quality.seconds, quality.usd, quality.loss, quality.accuracy]
-        assert [each.interval for each in estimates if each] == [None] * 4
+        assert [estimate.interval for estimate in estimates if estimate] == [None] * 4

@@ -30,7 +30,8 @@ from traindyno.core.suite.choices import Jobs
 
 # One of each size and goal; `python -m bench search` plays all.
 EVERY = 12
-SHARE_OF_GRID, TOLERANCE = 0.085, 0.02
+SHARE_OF_GRID = 0.085
+TOLERANCE = 0.02
 EQUAL_SUITES = 15
 
 
@@ -59,15 +60,15 @@ def test_a_race_finds_a_good_cell_for_a_fraction_of_the_grid(noise: float) -> No
         (surface, race(surface, seed, conditions)) for surface in surfaces for seed in range(TIMES)
     ]
     if noise == 0.01:
-        assert median(each.share for _, each in played) <= SHARE_OF_GRID
-    good = share_of(each.regret <= TOLERANCE for _, each in played)
+        assert median(played_race.share for _, played_race in played) <= SHARE_OF_GRID
+    good = share_of(played_race.regret <= TOLERANCE for _, played_race in played)
     assert good.share >= 0.97 - good.error(0.97)
-    wrong = share_of(claims_too_much(surface, each) for surface, each in played)
+    wrong = share_of(claims_too_much(surface, played_race) for surface, played_race in played)
     assert wrong.share <= 0.01 + wrong.error(0.01)
 
 
 def level(cells: int, lead: float = 0.0) -> Surface:
-    """``lead``: of the first cell, as a share."""
+    """A surface of equal cells; the lead of the first one is a share."""
     return surface_of("level", [1000.0, *[1000.0 * (1 + lead)] * (cells - 1)])
 
 
@@ -85,8 +86,8 @@ def skewed(cell: SurfaceCell, source: Random) -> float:
     [
         (3, Conditions(noise=0.03, hosts=0.03), EQUAL_SUITES),
         *(
-            (2, Conditions(noise=0.003, more_noise=each), 2 * EQUAL_SUITES)
-            for each in (one_noisy_cell, skewed)
+            (2, Conditions(noise=0.003, more_noise=draw), 2 * EQUAL_SUITES)
+            for draw in (one_noisy_cell, skewed)
         ),
     ],
 )
@@ -103,7 +104,8 @@ def test_equal_cells_are_said_to_beat_each_other_in_one_suite_of_twenty(
 @pytest.mark.parametrize("lead", [0.0, 0.03, 0.05])
 def test_no_other_cell_is_said_to_be_far_wrongly_in_one_suite_of_twenty(lead: float) -> None:
     """In runs that scatter by 3 %, it is wrong in 5 to 15 % of suites."""
-    surface, conditions = level(2, lead), Conditions(noise=0.01)
+    surface = level(2, lead)
+    conditions = Conditions(noise=0.01)
     seeds = range(2 * EQUAL_SUITES * TIMES)
     wrong = share_of(
         says_none_near_wrongly(surface, race(surface, seed, conditions)) for seed in seeds

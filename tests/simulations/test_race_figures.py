@@ -23,8 +23,8 @@ ONE_JOB_IN_FOUR_SLOW = Conditions(noise=0.005, hosts=0.0, slow_hosts=(0.25, log(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """``width`` of the mean's interval, as a share; ``is_within``: whether no mean is wider than
-    its one run.
+    """The held intervals of a race, and the width of the mean's interval, as a share;
+    ``is_within``: whether no mean is wider than its one run.
     """
 
     run: Share
@@ -38,13 +38,18 @@ def measure(
 ) -> Held:
     surface = surface_of("figures", [1000.0 * exp(level) for level in levels])
     truth = dict(zip((cell.cell_id for cell in surface.suite_cells), map(exp, levels), strict=True))
-    runs, ratios, widths, within = list[bool](), list[bool](), list[float](), True
+    runs = list[bool]()
+    ratios = list[bool]()
+    widths = list[float]()
+    within = True
     for number in range(suites):
         verdict = race(surface, seed + number, conditions).verdict
-        row, source = verdict.best, Random(f"later {seed} {number}")
+        row = verdict.best
+        source = Random(f"later {seed} {number}")
         if row is None or row.seconds is None or row.prediction is None:
             continue
-        mean, run = row.seconds.interval, row.prediction.seconds
+        mean = row.seconds.interval
+        run = row.prediction.seconds
         if mean is None or run is None:
             continue
         share, slower = conditions.slow_hosts
@@ -55,9 +60,9 @@ def measure(
         widths.append(mean.high / mean.low - 1)
         within = within and run.low <= mean.low and mean.high <= run.high
         ratios += [
-            _holds(each.comparison.interval, truth[row.cell_id] / truth[each.cell_id])
-            for each in verdict.rivals
-            if each.comparison.interval
+            _holds(rival.comparison.interval, truth[row.cell_id] / truth[rival.cell_id])
+            for rival in verdict.rivals
+            if rival.comparison.interval
         ]
     return Held(run=share_of(runs), ratios=share_of(ratios), width=fmean(widths), is_within=within)
 
@@ -66,19 +71,20 @@ def _holds(interval: Interval, value: float) -> bool:
     return interval.low <= value <= interval.high
 
 
-@pytest.mark.parametrize("conditions", HOSTS_OF_ONE_PERCENT, ids=lambda each: f"{each.noise:.1%}")
-def test_figures_hold_and_are_narrow_where_the_trials_show_the_truth(
+@pytest.mark.parametrize("conditions", HOSTS_OF_ONE_PERCENT, ids=lambda host: f"{host.noise:.1%}")
+def test_figures_hold_and_are_narrow_with_truthful_trials(
     conditions: Conditions,
 ) -> None:
-    found = [measure(levels, conditions, SUITES * TIMES) for levels in ((0.0, 0.0), LED)]
+    measures = [measure(levels, conditions, SUITES * TIMES) for levels in ((0.0, 0.0), LED)]
     run = Share(
-        hits=sum(each.run.hits for each in found), count=sum(each.run.count for each in found)
+        hits=sum(figures.run.hits for figures in measures),
+        count=sum(figures.run.count for figures in measures),
     )
     assert run.share >= 0.87 - run.error(0.87)
-    for each in found:
-        assert each.ratios.share >= 0.90 - each.ratios.error(0.90)
-        assert each.width <= 0.15  # most races saw one draw of hosts
-        assert each.is_within
+    for figures in measures:
+        assert figures.ratios.share >= 0.90 - figures.ratios.error(0.90)
+        assert figures.width <= 0.15  # most races saw one draw of hosts
+        assert figures.is_within
 
 
 @pytest.mark.parametrize("levels", [(0.0,) * 4, LED], ids=["equal", "led"])
@@ -86,7 +92,7 @@ def test_one_run_holds_in_three_of_four_suites_with_one_job_in_four_on_a_slow_ho
     levels: tuple[float, ...],
 ) -> None:
     """A race with one job has seen no slow host, or no other one."""
-    found = measure(levels, ONE_JOB_IN_FOUR_SLOW, SUITES * TIMES)
-    assert found.run.share >= 0.75 - found.run.error(0.75)
-    assert found.ratios.share >= 0.90 - found.ratios.error(0.90)
-    assert found.is_within
+    figures = measure(levels, ONE_JOB_IN_FOUR_SLOW, SUITES * TIMES)
+    assert figures.run.share >= 0.75 - figures.run.error(0.75)
+    assert figures.ratios.share >= 0.90 - figures.ratios.error(0.90)
+    assert figures.is_within

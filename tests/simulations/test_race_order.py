@@ -57,7 +57,7 @@ def test_no_order_loses_the_answer_and_the_true_one_saves_little(
 
             monkeypatch.setattr(race_lab, "share_jobs", ordered)
             played.append(race(surface, 0, Conditions()))
-        assert all(each.regret <= 0.02 for each in played), name
-        shares[name] = fmean(each.share for each in played) / drawn
+        assert all(played_race.regret <= 0.02 for played_race in played), name
+        shares[name] = fmean(played_race.share for played_race in played) / drawn
     assert shares["true"] > 0.9, shares
     assert max(shares.values()) <= 1.5, shares

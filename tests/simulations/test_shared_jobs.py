@@ -38,24 +38,27 @@ SUITES = 4 if TIMES == 1 else 2 * TIMES
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_what_a_job_does_to_its_runs_leads_to_no_wrong_answer(row: SharedRow) -> None:
-    alike, ahead = [], []
+def test_effects_of_a_job_on_its_runs_lead_to_no_wrong_answer(row: SharedRow) -> None:
+    alike = []
+    ahead = []
     for shape in SHAPES:
         alike.append(measure_shared(equal(row, *shape), f"{row.name} equal {shape}", SUITES))
-        ahead.append(found := measure_shared(led(row, *shape), f"{row.name} led {shape}", SUITES))
+        ahead.append(shared := measure_shared(led(row, *shape), f"{row.name} led {shape}", SUITES))
         if shape not in row.open_shapes:
-            _check_decides(found, shape)
+            _check_decides(shared, shape)
     both = [*alike, *ahead]
     suites = SUITES * len(both)
-    assert fmean(each.figures.wrong for each in both) <= MOST_WRONG + _errors(MOST_WRONG, suites)
-    covered = [share for each in ahead if (share := each.ratios) is not None]
+    assert fmean(measured.figures.wrong for measured in both) <= MOST_WRONG + _errors(
+        MOST_WRONG, suites
+    )
+    covered = [share for measured in ahead if (share := measured.ratios) is not None]
     assert fmean(covered) >= LEAST_COVERED - _errors(LEAST_COVERED, SUITES * len(covered))
-    figures = [share for each in both if (share := each.figures.covered) is not None]
+    figures = [share for measured in both if (share := measured.figures.covered) is not None]
     assert fmean(figures) >= LEAST_COVERED - _errors(LEAST_COVERED, SUITES * len(figures))
 
 
-def _check_decides(found: SharedFigures, shape: tuple[int, int]) -> None:
-    figures = found.figures
+def _check_decides(measured: SharedFigures, shape: tuple[int, int]) -> None:
+    figures = measured.figures
     assert figures.power < ENOUGH_POWER or figures.undecided <= MOST_UNDECIDED + _errors(
         MOST_UNDECIDED, SUITES
     ), shape

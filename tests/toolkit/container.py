@@ -46,7 +46,9 @@ def why_no_container() -> str | None:
 
 @dataclass(kw_only=True)
 class Container:
-    """``source``: archive name → file of the job's code."""
+    """A container of a request; ``source`` has the files of the job's code by their names in the
+    archive.
+    """
 
     folder: Path
     request: Mapping[str, Any]

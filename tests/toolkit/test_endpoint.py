@@ -27,7 +27,7 @@ def test_the_toolkits_handler_service_answers_with_our_handler(tmp_path: Path, m
     assert end.exit_code == 0, end.output
     folder = tmp_path / "model"
     samples = parse_samples(json.loads((folder / SAMPLES_FILE).read_text())).samples
-    texts = [each.inputs for each in samples]
+    texts = [sample.inputs for sample in samples]
     bodies = [json.dumps({"inputs": given}) for given in (*texts, texts)]
     answered = subprocess.run(
         [str(make_environment(ENVIRONMENTS / "endpoint")), str(DRIVER), str(folder)],

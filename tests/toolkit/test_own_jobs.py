@@ -84,7 +84,7 @@ def test_a_shared_job_runs_its_three_cells(tmp_path: Path, toolkit: str) -> None
 def test_a_stopped_training_goes_on_at_the_next_step(
     tmp_path: Path, toolkit: str, strategy: str
 ) -> None:
-    """``ddp`` is started by torchrun."""
+    """With and without torchrun, which starts ``ddp``."""
     suite = tiny_suite(training={**ON_A_CPU, "strategy": strategy})
     (cell, *_) = suite.cells
     suite = training_suite(

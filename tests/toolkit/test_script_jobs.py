@@ -37,6 +37,17 @@ pytestmark = [
 ]
 ISOLATED = replace(SETTINGS, jobs=LabJobs(isolates_network=True))
 SAY_ARGUMENTS = "import json, sys; json.dump(sys.argv[1:], open('/opt/ml/output/arguments', 'w'))"
+READ_BY_SHELLS = " ;&|<>()$`\"'\\*?[]#~\n"
+PLAIN = string.ascii_letters + string.digits + "_-+=:,./@%^éß"
+STOPPABLE = """
+import signal, sys, time
+def stop(*_):
+    open("/opt/ml/checkpoints/heard", "w").write("SIGTERM")
+    sys.exit(1)
+signal.signal(signal.SIGTERM, stop)
+open("/opt/ml/checkpoints/began", "w").write("yes")
+time.sleep(60)
+"""
 
 
 def script_job(
@@ -49,7 +60,9 @@ def script_job(
     program: str | None = None,
     **workload: Any,
 ) -> Container:
-    """``program``: what the request names in place of the suite's entry point, unchecked."""
+    """The container of a script; the request may name another program than the suite's entry point,
+    unchecked.
+    """
     source = folder / "source"
     path = source / (program or entry_point)
     path.parent.mkdir(parents=True)
@@ -75,18 +88,19 @@ def test_each_kind_of_failure_is_recorded(tmp_path: Path, toolkit: str, name: st
     record(toolkit, name, job.failure_reason(job.run()))
     if name == SILENT:
         frame = "=" * 20
-        begin, end = job.log.index("step 7\n"), job.log.rindex(frame) + len(frame)
+        begin = job.log.index("step 7\n")
+        end = job.log.rindex(frame) + len(frame)
         record(toolkit, SILENT_LOG, job.log[begin:end])
 
 
 def record(toolkit: str, name: str, reason: str) -> None:
     """With ``RECORD=1`` writes the record, with which the reason is compared."""
-    found = without_places(reason)
+    reason_without_places = without_places(reason)
     recorded = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
     if os.environ.get("RECORD"):
-        recorded.setdefault(toolkit, {})[name] = found
+        recorded.setdefault(toolkit, {})[name] = reason_without_places
         RECORDS.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")
-    assert unbroken(found) == unbroken(recorded[toolkit][name])
+    assert unbroken(reason_without_places) == unbroken(recorded[toolkit][name])
 
 
 def unbroken(text: str) -> str:
@@ -94,10 +108,6 @@ def unbroken(text: str) -> str:
     machine within an error.
     """
     return re.sub(r"[\s:]+", "", text)
-
-
-READ_BY_SHELLS = " ;&|<>()$`\"'\\*?[]#~\n"
-PLAIN = string.ascii_letters + string.digits + "_-+=:,./@%^éß"
 
 
 @pytest.mark.parametrize("toolkit", TOOLKITS)
@@ -114,7 +124,7 @@ def test_accepted_arguments_arrive_unchanged(tmp_path: Path, toolkit: str) -> No
 def test_only_the_toolkit_with_a_shell_changes_an_argument(tmp_path: Path, toolkit: str) -> None:
     """A suite may meet either one, because the bases' tags move."""
     job = script_job(tmp_path, SAY_ARGUMENTS, toolkit=toolkit)
-    given = {f"x{number}": f"a{each}b" for number, each in enumerate(READ_BY_SHELLS)}
+    given = {f"x{number}": f"a{character}b" for number, character in enumerate(READ_BY_SHELLS)}
     path = job.ml / "input/config/hyperparameters.json"
     written = {name: json.dumps(value) for name, value in given.items()}
     path.write_text(json.dumps({**json.loads(path.read_text()), **written}))
@@ -137,17 +147,6 @@ def test_refused_entry_points_are_refused_by_the_toolkit(tmp_path: Path, name: s
     job = script_job(tmp_path, SAY_ARGUMENTS, toolkit="5.1.4", program=name)
     assert job.run() != 0
     assert "entry point" in job.failure
-
-
-STOPPABLE = """
-import signal, sys, time
-def stop(*_):
-    open("/opt/ml/checkpoints/heard", "w").write("SIGTERM")
-    sys.exit(1)
-signal.signal(signal.SIGTERM, stop)
-open("/opt/ml/checkpoints/began", "w").write("yes")
-time.sleep(60)
-"""
 
 
 @pytest.mark.parametrize("toolkit", TOOLKITS)

@@ -35,11 +35,13 @@ STREAMED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """``stops_after``: the step after which it is lost; ``is_told``: a signal asks for a checkpoint
+    """An attempt of a checkpointed run.
+
+    ``stops_after`` is the step after which it is lost; ``is_told``: a signal asks for a checkpoint
     in that step.
 
-    ``checkpoints`` of None: the run keeps none. ``texts``: a folder that is streamed in place of
-    synthetic data. ``model``: another configuration than GPT-2's.
+    ``checkpoints`` of None: the run keeps none. ``texts`` is a folder that is streamed in place of
+    synthetic data, ``model`` another configuration than GPT-2's.
     """
 
     settings: dict[str, Any]
@@ -54,8 +56,8 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """``losses`` by step, ``random_state`` [N] after them; ``stopped`` is the message of one that
-    was told to.
+    """The losses of a run by step, the random state [N] after them, and the message of a run that
+    was told to stop.
     """
 
     losses: dict[int, float]
@@ -89,7 +91,8 @@ def train_attempts(attempts: list[Attempt]) -> list[Ended]:
 
 
 def train_attempt(attempt: Attempt) -> Ended:
-    run, topology = run_of(attempt), read_topology()
+    run = run_of(attempt)
+    topology = read_topology()
     setup = set_up(run.settings, run.workload.task, topology)
     strategy = build_strategy(setup)
     dataset = load_dataset(run, _job_of(attempt, run), topology)

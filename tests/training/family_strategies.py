@@ -18,24 +18,7 @@ from training.models.config_numbers import NOT_BUILT
 from training.models.tensor_plans import why_no_plan
 from training.process.process_group import Topology
 
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A strategy or composition with which a family is trained."""
-
-    processes: int
-    options: Mapping[str, Any]
-
-
-STRATEGIES = {name: Way(2, options) for name, options in FAMILIES.items()} | {
-    "zero1": Way(2, {"strategy": Strategy.ZERO1})  # the optimizer of the others
-}
-COMPOSITIONS = {
-    name: Way(4, {"strategy": Strategy.MESH, **degrees}) for name, degrees in MESHES.items()
-}
 HYBRID = "hybrid shard × tensor"
-COMPOSITIONS |= {HYBRID: Way(8, {"strategy": Strategy.MESH, **MESHES_OF_EIGHT[HYBRID]})}
-TRIED = STRATEGIES | COMPOSITIONS
 # One of each kind: windows, chunks, experts, states instead of attention, relative positions, their
 # own attention.
 TRAINED = (
@@ -53,6 +36,24 @@ TRAINED = (
         for kind in ("albert", "bert", "deberta-v2", "esm", "longformer", "modernbert", "roberta")
     ),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A strategy or composition with which a family is trained."""
+
+    processes: int
+    options: Mapping[str, Any]
+
+
+STRATEGIES = {name: Way(2, options) for name, options in FAMILIES.items()} | {
+    "zero1": Way(2, {"strategy": Strategy.ZERO1})  # the optimizer of the others
+}
+COMPOSITIONS = {
+    name: Way(4, {"strategy": Strategy.MESH, **degrees}) for name, degrees in MESHES.items()
+}
+COMPOSITIONS |= {HYBRID: Way(8, {"strategy": Strategy.MESH, **MESHES_OF_EIGHT[HYBRID]})}
+TRIED = STRATEGIES | COMPOSITIONS
 IN_TURN = tuple(name for name, way in TRIED.items() if way.processes <= 4)
 
 
@@ -74,20 +75,20 @@ def outcomes(tried: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
             cases[way.processes][f"{strategy} {name}"] = Case(
                 model=name, options=way.options, layer_count=None
             )
-    found: dict[str, Trained | str] = {}
+    trained: dict[str, Trained | str] = {}
     for processes, some in cases.items():
-        found |= train_cases(some, "main", processes)
+        trained |= train_cases(some, "main", processes)
     return {
-        name: {strategy: _outcome(found[f"{strategy} {name}"], name) for strategy in strategies}
+        name: {strategy: _outcome(trained[f"{strategy} {name}"], name) for strategy in strategies}
         for name, strategies in tried.items()
     }
 
 
-def _outcome(found: Trained | str, name: str) -> str:
-    if isinstance(found, str):
-        return found
+def _outcome(trained: Trained | str, name: str) -> str:
+    if isinstance(trained, str):
+        return trained
     allowed = TOLERANCES[Precision.FP32]
-    loss, parameter = differences(found, _one_process(name))
+    loss, parameter = differences(trained, _one_process(name))
     if loss <= allowed.loss and parameter <= allowed.parameter:
         return "equal"
     return f"losses differ by {loss:.2g}, weights by {parameter:.2g}"

@@ -59,13 +59,13 @@ MOST_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """``packed`` and ``padded`` are "equal", or what differs; None where ``refused`` or ``unknown``
-    says why.
+    """The comparison of a family with transformers: "equal" or the difference; None where
+    ``refused`` or ``unknown`` says why.
 
-    ``loss`` says whether the losses are those that transformers computes from labels.
-    ``adapter``: "yes" if LoRA beside all linear layers trains, or why it is refused.
-    ``masks_documents`` is None for a task without document masking. ``stages``: "equal" if two
-    stages of a pipeline have the logits of the whole model, or what differs, or "refused".
+    ``loss`` says whether the losses are those that transformers computes from labels. ``adapter``:
+    "yes" if LoRA beside all linear layers trains, or why it is refused. ``masks_documents`` is None
+    for a task without document masking. ``stages``: "equal" if two stages of a pipeline have the
+    logits of the whole model, or what differs, or "refused".
     """
 
     packed: str | None = None
@@ -84,25 +84,25 @@ class NotComparable(Exception):
 
 
 def compare(name: str) -> Compared:
-    """``name`` is a task and a family: ``causal-lm/mixtral``.
+    """Compares a task and a family, named ``causal-lm/mixtral``.
 
     The model is read from a folder with its tokenizer.
     """
-    found = Compared()
+    compared = Compared()
     for has_routers in (True, False):  # transformers' own routers' loss fails for some families
         with one_thread(), TemporaryDirectory() as folder:
-            found = _compared(name, Path(folder), has_routers=has_routers)
-        if not found.unknown:
+            compared = _compared(name, Path(folder), has_routers=has_routers)
+        if not compared.unknown:
             break
-    return found
+    return compared
 
 
 def adapter_of(name: str) -> str:
     """Whether the family takes an adapter of rank 1 beside all of its linear layers."""
     task, values = WORKLOADS[name]
     problems = check_adapter(task, AutoConfig.for_model(**values), Adapter(rank=1))
-    found = " ".join("; ".join(each.message for each in problems).split())
-    return f"refused: {found.partition('; expected')[0]}"[:MOST_CHARACTERS] if found else "yes"
+    message = " ".join("; ".join(problem.message for problem in problems).split())
+    return f"refused: {message.partition('; expected')[0]}"[:MOST_CHARACTERS] if message else "yes"
 
 
 @contextmanager
@@ -141,7 +141,9 @@ def _compared(name: str, folder: Path, *, has_routers: bool) -> Compared:
     size = measure_size(asked.task, blueprint.config, asked.sequence_length)
     ours = blueprint.materialise(torch.device("cpu"))
     try:
-        results = [_compare(replace(case, is_padded=each), ours) for each in (False, True)]
+        results = [
+            _compare(replace(case, is_padded=is_padded), ours) for is_padded in (False, True)
+        ]
     except NotComparable as error:
         return Compared(unknown=str(error))
     (packed, loss), (padded, _) = results
@@ -185,7 +187,9 @@ def save_small(task: Task, values: Mapping[str, Any], folder: Path, *, has_route
     """
     config: PreTrainedConfig = AutoConfig.for_model(**values)
     text = config.get_text_config()
-    text.pad_token_id, text.bos_token_id, text.eos_token_id = 0, 1, 2
+    text.pad_token_id = 0
+    text.bos_token_id = 1
+    text.eos_token_id = 2
     if hasattr(text, "output_router_logits"):
         text.output_router_logits = has_routers
     for name in ROUTER_FACTORS:

@@ -15,6 +15,8 @@ from typing import TextIO
 from localcloud.ports import LOOPBACK, free_port
 from tests.training.jobs import REPO_ROOT, JobEnd, job_environment
 
+HUB = ("HF_ENDPOINT", "HF_HOME", "HF_HUB_OFFLINE")
+
 
 def run_forked(
     folder: Path,
@@ -26,8 +28,11 @@ def run_forked(
 ) -> JobEnd:
     """Do what ``run_job`` does, without the launcher's own start.
 
-    The output is that of all processes.
+    The output is that of all processes. Jobs that use a Hub of their own have a server of their
+    own, because huggingface_hub reads its address when it is imported.
     """
+    environment = environment or {}
+    hub = {name: environment[name] for name in HUB if HUB[0] in environment}
     output = folder / "output.txt"
     output.touch()
     port = free_port()
@@ -35,7 +40,7 @@ def run_forked(
         "number": 0,
         "program": str(script),
         "arguments": [str(folder), *arguments],
-        "environment": {**job_environment(folder), **(environment or {})},
+        "environment": {**job_environment(folder), **environment},
         "output": str(output),
         "ranks": [place(rank, processes, port) for rank in range(processes)]
         if processes > 1
@@ -44,7 +49,8 @@ def run_forked(
         "address": LOOPBACK,
         "port": port,
     }
-    server, answers = _server("lightning" if "import lightning" in script.read_text() else "torch")
+    library = "lightning" if "import lightning" in script.read_text() else "torch"
+    server, answers = _server(library, tuple(hub.items()))
     assert server.stdin is not None
     server.stdin.write(json.dumps(job) + "\n")
     server.stdin.flush()
@@ -77,7 +83,9 @@ def place(rank: int, processes: int, port: int) -> dict[str, str]:
 
 
 @cache
-def _server(library: str) -> tuple["subprocess.Popen[str]", TextIO]:
+def _server(
+    library: str, hub: tuple[tuple[str, str], ...]
+) -> tuple["subprocess.Popen[str]", TextIO]:
     """One server starts all jobs of this process whose scripts need ``library``; it ends when its
     input does.
     """
@@ -90,6 +98,7 @@ def _server(library: str) -> tuple["subprocess.Popen[str]", TextIO]:
             "OMP_NUM_THREADS": "1",
             "CUDA_VISIBLE_DEVICES": "",
             "HF_HUB_OFFLINE": "1",
+            **dict(hub),
         },
         stdin=subprocess.PIPE,
         pass_fds=(writer,),

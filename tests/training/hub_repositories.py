@@ -11,7 +11,8 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from tests.training.run_documents import MODELS
 from tests.training.word_tokenizer import word_tokenizer
 
-FILES, VOCABULARY = 6, 600
+FILES = 6
+VOCABULARY = 600
 # None of these is copied: another format of the same weights, code, and other frameworks' weights.
 UNNEEDED = (
     "pytorch_model.bin",
@@ -24,7 +25,7 @@ UNNEEDED = (
 
 
 def write_dataset(folder: Path, *, rows: int) -> None:
-    """``rows`` in each file, of text that does not compress well."""
+    """Writes files with so many rows each, of text that does not compress well."""
     folder.mkdir(parents=True)
     for number in range(FILES):
         places = range(number * rows, (number + 1) * rows)

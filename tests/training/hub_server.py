@@ -31,9 +31,9 @@ RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hub:
-    """``sent``: bytes by file name; ``asked``: paths in the order of the requests.
+    """A running hub, with the bytes sent by file name and the paths in the order of the requests.
 
-    ``delay_seconds``: before a part of a file.
+    It waits ``delay_seconds`` before a part of a file.
     """
 
     environment: dict[str, str]
@@ -44,12 +44,13 @@ class Hub:
 
 @contextmanager
 def hub_server(root: Path, home: Path, *, delay_seconds: float = 0.0) -> Iterator[Hub]:
-    """``root`` holds the folders ``owner/name``; ``home`` keeps what a job caches."""
+    """Serves the folders ``owner/name`` of ``root``; a job's caches are in ``home``."""
     server = ThreadingHTTPServer((LOOPBACK, 0), _Handler)
     address = f"http://{LOOPBACK}:{server.server_port}"
     environment = {"HF_ENDPOINT": address, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0"}
     hub = Hub(environment=environment, delay_seconds=delay_seconds)
-    server.root, server.hub = root, hub  # type: ignore[attr-defined]
+    server.root = root  # type: ignore[attr-defined]
+    server.hub = hub  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -79,20 +80,20 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = unquote(urlsplit(self.path).path)
         self.server.hub.asked.append(path)  # type: ignore[attr-defined]
-        if found := PATHS_INFO.fullmatch(path):
-            self._paths_info(self._repository(found), body)
-        elif found := TREE.fullmatch(path):
-            self._tree(self._repository(found), found["path"] or "")
-        elif found := API.fullmatch(path):
-            self._info(self._repository(found), found["id"], found["revision"])
-        elif found := RESOLVE.fullmatch(path):
-            self._file(self._repository(found) / found["file"], found["revision"])
+        if match := PATHS_INFO.fullmatch(path):
+            self._paths_info(self._repository(match), body)
+        elif match := TREE.fullmatch(path):
+            self._tree(self._repository(match), match["path"] or "")
+        elif match := API.fullmatch(path):
+            self._info(self._repository(match), match["id"], match["revision"])
+        elif match := RESOLVE.fullmatch(path):
+            self._file(self._repository(match) / match["file"], match["revision"])
         else:
             self._send_json({"error": "not found"}, status=404)
 
-    def _repository(self, found: re.Match[str]) -> Path:
+    def _repository(self, match: re.Match[str]) -> Path:
         root: Path = self.server.root  # type: ignore[attr-defined]
-        return root / found["id"]
+        return root / match["id"]
 
     def _info(self, folder: Path, name: str, revision: str | None) -> None:
         if not folder.is_dir() or revision not in (None, "main", COMMIT):
@@ -130,8 +131,8 @@ class _Handler(BaseHTTPRequestHandler):
         is_recursive = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[
             0
         ].lower() in ("true", "1")
-        found = sorted(below.rglob("*") if is_recursive else below.iterdir())
-        self._send_json([_entry(folder, each.relative_to(folder).as_posix()) for each in found])
+        paths = sorted(below.rglob("*") if is_recursive else below.iterdir())
+        self._send_json([_entry(folder, listed.relative_to(folder).as_posix()) for listed in paths])
 
     def _file(self, path: Path, revision: str) -> None:
         if not path.is_file() or revision not in ("main", COMMIT):
@@ -146,7 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, content, headers, path.name)
             return
         time.sleep(self.server.hub.delay_seconds)  # type: ignore[attr-defined]
-        begin, end = int(wanted[1]), int(wanted[2] or len(content) - 1)
+        begin = int(wanted[1])
+        end = int(wanted[2] or len(content) - 1)
         headers["Content-Range"] = f"bytes {begin}-{min(end, len(content) - 1)}/{len(content)}"
         self._send(206, content[begin : end + 1], headers, path.name)
 

@@ -16,6 +16,8 @@ from training.entry import traindyno_ranks
 IMPORTED = (
     "training.main",
     "training.prepare_data",
+    "tests.training.checkpointed",
+    "torch._dynamo",
     "transformers.trainer",
     *(f"training.strategies.{name}" for name in ("ddp", "zero1", "mesh", "whole_model")),
     *(

@@ -86,8 +86,8 @@ def run_training(
     environment: dict[str, str] | None = None,
     is_forked: bool = True,
 ) -> JobEnd:
-    """``is_forked``: from a process that has imported PyTorch; otherwise as a container starts
-    it.
+    """Runs a training, forked from a process that has imported PyTorch or else as a container
+    starts it.
     """
     environment = {**(environment or {}), "SM_HPS": json.dumps(document)}
     if data is not None:
@@ -102,6 +102,7 @@ def run_preparation(
     data: Path | None,
     *,
     environment: dict[str, str] | None = None,
+    is_forked: bool = True,
     **asked: Any,
 ) -> JobEnd:
     """The preparation that the runs of ``document`` share; ``asked`` replaces parts of what is
@@ -116,7 +117,7 @@ def run_preparation(
         **asked,
     }
     given = RECORD.mark({"workload": document["workload"], "preparation": preparation})
-    return run_training(folder, given, data, environment=environment, is_forked=data is not None)
+    return run_training(folder, given, data, environment=environment, is_forked=is_forked)
 
 
 def write_texts(folder: Path) -> Path:

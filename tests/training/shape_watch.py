@@ -12,14 +12,14 @@ from tests import tensor_shapes
 from tests.tensor_shapes import Function
 
 SAYING = {
-    (str(each.file), each.name): each
-    for each in tensor_shapes.functions()
-    if each.of_parameters or each.returned
+    (str(function.file), function.name): function
+    for function in tensor_shapes.functions()
+    if function.of_parameters or function.returned
 }
 
 
 class Watch:
-    """``wrong`` has the calls whose tensors are not as the docstring says.
+    """Collects in ``wrong`` the calls whose tensors are not as the docstring says.
 
     A letter has one size in a call.
     """
@@ -47,12 +47,12 @@ class Watch:
     def _compare(
         self, function: Function, frame: FrameType, name: str, shapes: list[str], value: Any
     ) -> None:
-        for found in shapes_in(value):
+        for shape in shapes_in(value):
             self.seen.add(function.name)
-            sizes = tensor_shapes.fit(shapes, found, self._sizes[frame])
+            sizes = tensor_shapes.fit(shapes, shape, self._sizes[frame])
             if sizes is None:
                 self.wrong.add(
-                    f"{function.name}: {name} {' or '.join(shapes)}, found {found} with "
+                    f"{function.name}: {name} {' or '.join(shapes)}, found {shape} with "
                     f"{self._sizes[frame]}"
                 )
             else:
@@ -64,8 +64,8 @@ def shapes_in(value: Any) -> Iterator[tuple[int, ...]]:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from shapes_in(each)
+        for part in value:
+            yield from shapes_in(part)
     elif hasattr(value, "shape"):
         yield tuple(value.shape)
 

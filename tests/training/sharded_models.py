@@ -31,7 +31,7 @@ SAVES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """``path``: of a saved one, whose configuration it has; otherwise it is initialised."""
+    """A model with initial values, or a saved one by its path and with its configuration."""
 
     config: dict[str, Any]
     task: Task = Task.CAUSAL_LM
@@ -54,7 +54,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """``state``: the whole model, on rank 0.
+    """A placed model; rank 0 has its whole state.
 
     Bytes are of tensors: at most while it is built, afterwards, and at most while it is saved.
     """
@@ -94,12 +94,13 @@ def _place(model: Model, values: dict[str, Any]) -> Placed:
     strategy = build_strategy(set_up(settings, model.task, topology))
     with MemoryTracker() as tracker:
         strategy.place(model.blueprint(**values))
-        peak, kept = tracker.peak_bytes, tracker.levels[-1]
+        peak = max(tracker.levels)
+        kept = tracker.levels[-1]
         saving = []
         for _ in range(SAVES):
-            tracker.reset_peak()
+            tracker.take_levels()
             _save(strategy, model, is_first=topology.is_first)
-            saving.append(tracker.peak_bytes)
+            saving.append(max(tracker.levels))
     return Placed(
         state=dict(strategy.stream_state_dict()),
         peak_bytes=peak,

@@ -20,6 +20,52 @@ FAMILIES: Mapping[Task, Iterable[str]] = {
     Task.CAUSAL_LM: sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES),
     Task.MASKED_LM: sorted(MODEL_FOR_MASKED_LM_MAPPING_NAMES),
 }
+# What the table can't know: values that a family computes from others, or that must fit together.
+_EVERY_HEAD_HAS_KEYS = {"num_key_value_heads": 4}
+_ROTATED = {"rope_type": "default", "rope_theta": 10000.0}
+FITTED: Mapping[str, Mapping[str, Any]] = {
+    **{kind: {"head_dim": 8} for kind in ("hunyuan_v1_dense", "hunyuan_v1_moe", "ministral")},
+    "cohere_compass_text": {
+        "rope_parameters": {"full_attention": _ROTATED, "sliding_attention": _ROTATED}
+    },
+    "dots1": {
+        "num_key_value_heads": 4,
+        "n_routed_experts": 4,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 2,
+    },
+    "nemotron": {"head_dim": 8, "num_key_value_heads": 4},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0, "clip_qkv": 8.0},
+        "ffn_config": {"ffn_hidden_size": 64},
+    },
+    "esm": {"vocab_size": VOCABULARY, "mask_token_id": 4, "pad_token_id": 1},
+    "deepseek_v2": {"num_experts_per_tok": 2},
+    "falcon_h1": {"mamba_d_ssm": 64},
+    "dots3_note_text": {
+        "head_dim": 16,
+        "per_layer_config": {"1": {"num_attention_heads": 2, "num_key_value_heads": 2}},
+    },
+    "gemma3n_text": {"num_kv_shared_layers": 0, "intermediate_size": 64},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
+    "reformer": {"axial_pos_embds": False},
+    "xmod": {"default_language": "en_XX"},
+    "zamba": {
+        "num_hidden_layers": 4,
+        "layers_block_type": ["mamba", "hybrid"] * 2,
+        "attention_hidden_size": 64,
+    },
+    "zamba2": {
+        "num_hidden_layers": 4,
+        "layers_block_type": ["mamba", "hybrid"] * 2,
+        "attention_hidden_size": 64,
+    },
+    "neomme": {"head_dim": 16},
+    "esmc": _EVERY_HEAD_HAS_KEYS,
+    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
+    "mamba2": {"num_heads": 8},
+    "zaya": {"num_experts_per_tok": 1},
+}
 
 
 def _keys(value: int, names: str) -> dict[str, int]:
@@ -105,52 +151,6 @@ SMALL: Mapping[str, int] = {
         """,
     ),
 }
-# What the table can't know: values that a family computes from others, or that must fit together.
-_EVERY_HEAD_HAS_KEYS = {"num_key_value_heads": 4}
-_ROTATED = {"rope_type": "default", "rope_theta": 10000.0}
-FITTED: Mapping[str, Mapping[str, Any]] = {
-    **{kind: {"head_dim": 8} for kind in ("hunyuan_v1_dense", "hunyuan_v1_moe", "ministral")},
-    "cohere_compass_text": {
-        "rope_parameters": {"full_attention": _ROTATED, "sliding_attention": _ROTATED}
-    },
-    "dots1": {
-        "num_key_value_heads": 4,
-        "n_routed_experts": 4,
-        "n_shared_experts": 1,
-        "num_experts_per_tok": 2,
-    },
-    "nemotron": {"head_dim": 8, "num_key_value_heads": 4},
-    "dbrx": {
-        "attn_config": {"kv_n_heads": 2, "rope_theta": 10000.0, "clip_qkv": 8.0},
-        "ffn_config": {"ffn_hidden_size": 64},
-    },
-    "esm": {"vocab_size": VOCABULARY, "mask_token_id": 4, "pad_token_id": 1},
-    "deepseek_v2": {"num_experts_per_tok": 2},
-    "falcon_h1": {"mamba_d_ssm": 64},
-    "dots3_note_text": {
-        "head_dim": 16,
-        "per_layer_config": {"1": {"num_attention_heads": 2, "num_key_value_heads": 2}},
-    },
-    "gemma3n_text": {"num_kv_shared_layers": 0, "intermediate_size": 64},
-    "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
-    "reformer": {"axial_pos_embds": False},
-    "xmod": {"default_language": "en_XX"},
-    "zamba": {
-        "num_hidden_layers": 4,
-        "layers_block_type": ["mamba", "hybrid"] * 2,
-        "attention_hidden_size": 64,
-    },
-    "zamba2": {
-        "num_hidden_layers": 4,
-        "layers_block_type": ["mamba", "hybrid"] * 2,
-        "attention_hidden_size": 64,
-    },
-    "neomme": {"head_dim": 16},
-    "esmc": _EVERY_HEAD_HAS_KEYS,
-    "gpt_neo": {"attention_types": [[["global", "local"], 1]]},
-    "mamba2": {"num_heads": 8},
-    "zaya": {"num_experts_per_tok": 1},
-}
 
 
 def small_config(kind: str) -> PreTrainedConfig:
@@ -165,22 +165,22 @@ def small_values(kind: str) -> dict[str, Any]:
 
 
 def _smaller(plain: PreTrainedConfig) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    smaller: dict[str, Any] = {}
     for name, value in plain.to_dict().items():
         inner = getattr(plain, name, None) if isinstance(value, dict) else None
         if isinstance(inner, PreTrainedConfig):
-            found[name] = {**_smaller(inner), "model_type": inner.model_type}
+            smaller[name] = {**_smaller(inner), "model_type": inner.model_type}
         elif name in SMALL and isinstance(value, int) and not isinstance(value, bool):
-            found[name] = SMALL[name]
+            smaller[name] = SMALL[name]
         elif name.endswith("token_id") and isinstance(value, int):
-            found[name] = min(value, VOCABULARY - 1)
+            smaller[name] = min(value, VOCABULARY - 1)
     if "sliding_window" in plain.to_dict():
-        found["sliding_window"] = WINDOW
+        smaller["sliding_window"] = WINDOW
     if "use_sliding_window" in plain.to_dict():
-        found["use_sliding_window"] = True
-    if "kv_lora_rank" in found:
-        found |= _EVERY_HEAD_HAS_KEYS
+        smaller["use_sliding_window"] = True
+    if "kv_lora_rank" in smaller:
+        smaller |= _EVERY_HEAD_HAS_KEYS
     kinds = list(dict.fromkeys(plain.to_dict().get("layer_types") or ()))
     if len(kinds) > 1:
-        found |= {"layer_types": kinds, "num_hidden_layers": len(kinds)}
-    return found
+        smaller |= {"layer_types": kinds, "num_hidden_layers": len(kinds)}
+    return smaller

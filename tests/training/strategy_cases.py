@@ -41,6 +41,17 @@ ENCODER = {
     "num_hidden_layers": 4,
     "num_attention_heads": 4,
 }
+# Transformers' own plans cut it; Qwen3 has norms within a head, of which each process sees only its
+# own.
+LLAMA = {
+    **ENCODER,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+MIXTRAL = {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2}
 
 
 class Workloads(dict[str, tuple[Task, Mapping[str, Any]]]):
@@ -61,17 +72,6 @@ WORKLOADS = Workloads(
     bert=(Task.SEQUENCE_CLASSIFICATION, {"model_type": "bert", **ENCODER}),
 )
 MODELS = tuple(WORKLOADS)
-# Transformers' own plans cut it; Qwen3 has norms within a head, of which each process sees only its
-# own.
-LLAMA = {
-    **ENCODER,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-}
-MIXTRAL = {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2}
 WORKLOADS |= {
     name: (Task.CAUSAL_LM, {"model_type": name, **config})
     for name, config in (("llama", LLAMA), ("qwen3", LLAMA), ("mixtral", MIXTRAL))

@@ -24,60 +24,18 @@ from traindyno.core.suite.choices import (
 
 ADAMW = {"optimizer": OptimizerName.ADAMW, "learning_rate": LearningRate(base=1e-3)}
 REFERENCE_OPTIONS = (
-    *("optimizer", "learning_rate", "precision", "gradient_clip_norm", "seed"),
-    *("adapter", "base_weights"),
+    "optimizer",
+    "learning_rate",
+    "precision",
+    "gradient_clip_norm",
+    "seed",
+    "adapter",
+    "base_weights",
 )
 # FSDP keeps gradients in fp16 until they are reduced. With some initial weights one overflows at
 # the first loss scale, and FSDP skips an update that one process makes; with those of this seed
 # none does.
 LOWER_SEED = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tolerance:
-    loss: float
-    parameter: float
-
-
-TOLERANCES = {
-    Precision.FP32: Tolerance(loss=1e-5, parameter=1e-4),
-    Precision.BF16: Tolerance(loss=2e-3, parameter=1e-2),
-    Precision.FP16: Tolerance(loss=5e-4, parameter=1e-2),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """``environment``: main, mesh, adapter or compiled for a job of its own, or xla with its own
-    PyTorch.
-
-    ``always``: the models of ``models`` that ``make test`` trains.
-    """
-
-    label: str
-    processes: int
-    options: Mapping[str, Any]
-    environment: str = "main"
-    layer_count: int = 4
-    models: tuple[str, ...] = field(default=MODELS)
-    always: tuple[str, ...] = field(default=MODELS)
-
-    @property
-    def trained(self) -> tuple[str, ...]:
-        return tuple(model for model in self.models if NIGHTLY or model in self.always)
-
-    def case(self, model: str) -> Case:
-        return Case(model=model, options=self.options, layer_count=self.layer_count)
-
-    def reference(self, model: str) -> Case:
-        options = {name: value for name, value in self.options.items() if name in REFERENCE_OPTIONS}
-        return Case(model=model, options=options, layer_count=self.layer_count)
-
-    @property
-    def tolerance(self) -> Tolerance:
-        return TOLERANCES[self.options.get("precision", Precision.FP32)]
-
-
 # The MLP of one block, and the attention of another.
 CHOSEN_LAYERS = TensorLayers(
     colwise=(
@@ -110,6 +68,82 @@ MEMORY_OPTIONS = {
     "gradient_accumulation_steps": 2,
     "gradient_clip_norm": 0.1,
 }
+DECODERS = ("gpt2", "gptj", "llama", "mixtral", "qwen3")
+MESHES: Mapping[str, Mapping[str, int]] = {
+    "shard × pipeline": {"shard_degree": 2, "pipeline_degree": 2, "micro_batches": 2},
+    "replicate × pipeline": {"shard_degree": 1, "pipeline_degree": 2, "micro_batches": 2},
+    "tensor × pipeline": {"tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 2},
+    "shard × tensor": {"shard_degree": 2, "tensor_degree": 2},
+}
+MESHES_OF_EIGHT: Mapping[str, Mapping[str, int]] = {
+    "hybrid shard × tensor": {"replicate_degree": 2, "shard_degree": 2, "tensor_degree": 2},
+    # Each replica has one sample: the global batch is of eight, in two accumulated parts.
+    "hybrid shard × pipeline": {
+        "replicate_degree": 2,
+        "shard_degree": 2,
+        "pipeline_degree": 2,
+        "micro_batches": 1,
+    },
+    "shard × tensor × pipeline": {
+        "shard_degree": 2,
+        "tensor_degree": 2,
+        "pipeline_degree": 2,
+        "micro_batches": 2,
+    },
+}
+ALWAYS_ON_MESHES = {
+    ("shard × pipeline", MEMORY_LABEL): "gpt2",  # with tied weights
+    ("replicate × pipeline", MEMORY_LABEL): "llama",
+    ("tensor × pipeline", MEMORY_LABEL): "qwen3",  # with norms whose gradients are parts
+    ("shard × tensor", Precision.BF16): "gpt2",  # with layers that are converted
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    loss: float
+    parameter: float
+
+
+TOLERANCES = {
+    Precision.FP32: Tolerance(loss=1e-5, parameter=1e-4),
+    Precision.BF16: Tolerance(loss=2e-3, parameter=1e-2),
+    Precision.FP16: Tolerance(loss=5e-4, parameter=1e-2),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row of the table of strategies.
+
+    ``environment`` is main, mesh, adapter or compiled for a job of its own, or xla with its own
+    PyTorch.
+
+    ``always`` are the models of ``models`` that ``make test`` trains.
+    """
+
+    label: str
+    processes: int
+    options: Mapping[str, Any]
+    environment: str = "main"
+    layer_count: int = 4
+    models: tuple[str, ...] = field(default=MODELS)
+    always: tuple[str, ...] = field(default=MODELS)
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        return tuple(model for model in self.models if NIGHTLY or model in self.always)
+
+    def case(self, model: str) -> Case:
+        return Case(model=model, options=self.options, layer_count=self.layer_count)
+
+    def reference(self, model: str) -> Case:
+        options = {name: value for name, value in self.options.items() if name in REFERENCE_OPTIONS}
+        return Case(model=model, options=options, layer_count=self.layer_count)
+
+    @property
+    def tolerance(self) -> Tolerance:
+        return TOLERANCES[self.options.get("precision", Precision.FP32)]
 
 
 def _rows() -> list[Row]:
@@ -232,42 +266,12 @@ def _four_processes() -> list[Row]:
     ]
 
 
-DECODERS = ("gpt2", "gptj", "llama", "mixtral", "qwen3")
-MESHES: Mapping[str, Mapping[str, int]] = {
-    "shard × pipeline": {"shard_degree": 2, "pipeline_degree": 2, "micro_batches": 2},
-    "replicate × pipeline": {"shard_degree": 1, "pipeline_degree": 2, "micro_batches": 2},
-    "tensor × pipeline": {"tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 2},
-    "shard × tensor": {"shard_degree": 2, "tensor_degree": 2},
-}
-MESHES_OF_EIGHT: Mapping[str, Mapping[str, int]] = {
-    "hybrid shard × tensor": {"replicate_degree": 2, "shard_degree": 2, "tensor_degree": 2},
-    # Each replica has one sample: the global batch is of eight, in two accumulated parts.
-    "hybrid shard × pipeline": {
-        "replicate_degree": 2,
-        "shard_degree": 2,
-        "pipeline_degree": 2,
-        "micro_batches": 1,
-    },
-    "shard × tensor × pipeline": {
-        "shard_degree": 2,
-        "tensor_degree": 2,
-        "pipeline_degree": 2,
-        "micro_batches": 2,
-    },
-}
-ALWAYS_ON_MESHES = {
-    ("shard × pipeline", MEMORY_LABEL): "gpt2",  # with tied weights
-    ("replicate × pipeline", MEMORY_LABEL): "llama",
-    ("tensor × pipeline", MEMORY_LABEL): "qwen3",  # with norms whose gradients are parts
-    ("shard × tensor", Precision.BF16): "gpt2",  # with layers that are converted
-}
-
-
 def _meshes() -> list[Row]:
     """Compositions of degrees, in an environment of their own so that they are one more job."""
     mesh = {"strategy": Strategy.MESH}
     lower: dict[str, dict[str, Any]] = {
-        each: {"precision": each, "seed": LOWER_SEED} for each in (Precision.BF16, Precision.FP16)
+        precision: {"precision": precision, "seed": LOWER_SEED}
+        for precision in (Precision.BF16, Precision.FP16)
     }
     variants: Mapping[str, Mapping[str, Any]] = {
         MEMORY_LABEL: MEMORY_OPTIONS,
@@ -370,7 +374,8 @@ def _compiled() -> list[Row]:
 
 def _xla() -> list[Row]:
     xla = {"compiler": Compiler.XLA, "gradient_clip_norm": 0.1}
-    single, ddp = {"strategy": Strategy.SINGLE, **xla}, {"strategy": Strategy.DDP, **xla}
+    single = {"strategy": Strategy.SINGLE, **xla}
+    ddp = {"strategy": Strategy.DDP, **xla}
     return [
         Row(
             label="single, xla",

@@ -29,11 +29,12 @@ XLA_ENVIRONMENT = {
     # Compiling is what takes the time, and the speed of what is compiled is not measured here.
     "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
 }
+_references: dict[str, Trained] = {}
 
 
 @cache
 def results_of(environment: str, processes: int) -> dict[str, Trained | str]:
-    """``train_cases`` of the rows, by row and model."""
+    """The results of ``train_cases`` for the rows of an environment, by row and model."""
     cases = {
         f"{row.label} {model}": row.case(model)
         for row in ROWS
@@ -47,20 +48,21 @@ def train_cases(
     cases: Mapping[str, Case], environment: str, processes: int
 ) -> dict[str, Trained | str]:
     """What rank 0 ended with, by the case's name, or why it was refused."""
-    found: dict[str, Trained | str] = {}
+    trained: dict[str, Trained | str] = {}
     names = [*cases]
     for first in range(0, len(names), MOST_CASES):
-        found |= _train(
+        trained |= _train(
             {name: cases[name] for name in names[first : first + MOST_CASES]},
             environment,
             processes,
         )
-    return found
+    return trained
 
 
 def _train(cases: Mapping[str, Case], environment: str, processes: int) -> dict[str, Trained | str]:
     with tempfile.TemporaryDirectory() as scratch:
-        cases_path, results_path = Path(scratch) / "cases.pt", Path(scratch) / "results.pt"
+        cases_path = Path(scratch) / "cases.pt"
+        results_path = Path(scratch) / "results.pt"
         torch.save(cases, cases_path)
         if environment == "xla":
             _train_in_xla(cases_path, results_path, processes)
@@ -71,7 +73,8 @@ def _train(cases: Mapping[str, Case], environment: str, processes: int) -> dict[
 
 
 def _train_forked(scratch: Path, cases: Path, results: Path, processes: int) -> None:
-    arguments, environment = (str(cases), str(results)), {"TORCHINDUCTOR_CACHE_DIR": COMPILED}
+    arguments = (str(cases), str(results))
+    environment = {"TORCHINDUCTOR_CACHE_DIR": COMPILED}
     end = run_forked(
         scratch,
         WORKER,
@@ -88,15 +91,16 @@ def _train_in_xla(cases: Path, results: Path, processes: int) -> None:
     python = make_environment(REPOSITORY / ".envs" / "xla")
     ended = subprocess.run(
         [
-            *(
-                str(python),
-                "-m",
-                "torch.distributed.run",
-                "--standalone",
-                "--nproc-per-node",
-                str(processes),
-            ),
-            *("-m", "tests.training.strategy_worker", str(cases), str(results)),
+            str(python),
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            str(processes),
+            "-m",
+            "tests.training.strategy_worker",
+            str(cases),
+            str(results),
         ],
         cwd=REPOSITORY,
         env={**os.environ, "OMP_NUM_THREADS": "1", **XLA_ENVIRONMENT},
@@ -106,9 +110,6 @@ def _train_in_xla(cases: Path, results: Path, processes: int) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stderr[-6000:]
-
-
-_references: dict[str, Trained] = {}
 
 
 def reference_of(row: Row, model: str) -> Trained:
@@ -122,13 +123,13 @@ def reference_of(row: Row, model: str) -> Trained:
     return _references[key]
 
 
-def differences(found: Trained, reference: Trained) -> tuple[float, float]:
+def differences(trained: Trained, reference: Trained) -> tuple[float, float]:
     """The largest of a loss, and of a parameter of the saved model."""
-    assert found.state.keys() == reference.state.keys()
+    assert trained.state.keys() == reference.state.keys()
     losses = max(
-        abs(mine - theirs) for mine, theirs in zip(found.losses, reference.losses, strict=True)
+        abs(mine - theirs) for mine, theirs in zip(trained.losses, reference.losses, strict=True)
     )
     parameters = max(
-        float((found.state[name] - reference.state[name]).abs().max()) for name in reference.state
+        float((trained.state[name] - reference.state[name]).abs().max()) for name in reference.state
     )
     return losses, parameters

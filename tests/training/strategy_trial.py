@@ -15,7 +15,7 @@ from training.strategies import Setup, TrainingStrategy, build_strategy, set_up
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """``optimizer_elements``: how many numbers of the optimizer's state this rank keeps."""
+    """A trained model; the count of elements is of the optimizer's state on this rank."""
 
     losses: list[float]
     state: dict[str, torch.Tensor]

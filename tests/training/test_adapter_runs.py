@@ -11,7 +11,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from tests.training.run_documents import MODELS, run_document, run_training
 from training import inference
 
-TEMPLATE = "{% for each in messages %}{{ each.role }} {{ each.content }} {% endfor %}"
+TEMPLATE = "{% for message in messages %}{{ message.role }} {{ message.content }} {% endfor %}"
 
 
 def test_training_goes_on_from_a_model_to_an_adapter_and_from_there(
@@ -41,7 +41,7 @@ def test_training_goes_on_from_a_model_to_an_adapter_and_from_there(
     served = inference.load(merged, torch.device("cpu"))
     changed = AutoModelForCausalLM.from_pretrained(base).state_dict()
     assert any(
-        not torch.equal(changed[name], each) for name, each in served.model.state_dict().items()
+        not torch.equal(changed[name], tensor) for name, tensor in served.model.state_dict().items()
     )
     served.tokenizer.chat_template = TEMPLATE
     request = inference.input_fn('{"messages": [{"role": "user", "content": "a"}]}')

@@ -28,6 +28,46 @@ ROWS = [("a good film", "up"), ("a bad film", "down")] * 4
 CSV = "\n".join(["text,label", *(",".join(row) for row in ROWS), ""])
 OBJECTS = [{"text": text, "label": label} for text, label in ROWS]
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+#: What a person mistakes, and is refused for → the words that say it
+SAID = {
+    "sep;.csv": "delete its first line, which only spreadsheets read",
+    "bar.csv": "a .csv file is read with commas between its columns",
+    "deep.jsonl": "values of more levels within each other than can be read",
+    "joined.csv": "joined.csv, line 10: a byte order mark begins the line",
+    "zstd.csv.gz": "zstd.csv.gz can't be unpacked: it is packed by zstd: unpack it",
+    "plain.csv.gz": "plain.csv if it is not packed",
+    "twice.csv.gz": "is packed twice: unpack it once",
+    "other.csv.gz": "it is packed by bzip2: name it other.csv.bz2",
+    "backslash.csv": (
+        "backslash.csv, line 2: text follows a closing quote; expected each quoted value closed"
+    ),
+    "stray.csv": "stray.csv, line 4: text follows a closing quote",
+    "last.csv": "a quote is open; expected each quoted value closed",
+    "header of other names.csv": "has no rows; expected at least one",
+    "header without an end.csv": "has no rows; expected at least one",
+    "no label.csv": "no label.csv, row 9: the label is missing",
+    "rows.csv": "it is JSON: name it .jsonl",
+    "page.csv": "it is HTML or XML",
+    "csv.jsonl": "it begins with 'text,label'",
+    "below an empty line.jsonl": "line 2 is not JSON: one object in several lines",
+    "lists.jsonl": "a list on each line; expected one object a line",
+}
+VALUES = (
+    "0777",
+    "1:30",
+    "yes",
+    "'2'",
+    "''",
+    "[]",
+    "{}",
+    "-1",
+    "1e400",
+    ".nan",
+    "2026-11-27",
+    "null",
+    "0x1F",
+    "1_000",
+)
 
 
 def zipped(text: str) -> bytes:
@@ -84,34 +124,10 @@ FILES: dict[str, bytes] = {
     "joined.csv": f"{CSV}\ufeff{CSV}".encode(),
     "lists.jsonl": b'["a film", "up"]\n["b film", "down"]\n',
 }
-#: What a person mistakes, and is refused for → the words that say it
-SAID = {
-    "sep;.csv": "delete its first line, which only spreadsheets read",
-    "bar.csv": "a .csv file is read with commas between its columns",
-    "deep.jsonl": "values of more levels within each other than can be read",
-    "joined.csv": "joined.csv, line 10: a byte order mark begins the line",
-    "zstd.csv.gz": "zstd.csv.gz can't be unpacked: it is packed by zstd: unpack it",
-    "plain.csv.gz": "plain.csv if it is not packed",
-    "twice.csv.gz": "is packed twice: unpack it once",
-    "other.csv.gz": "it is packed by bzip2: name it other.csv.bz2",
-    "backslash.csv": (
-        "backslash.csv, line 2: text follows a closing quote; expected each quoted value closed"
-    ),
-    "stray.csv": "stray.csv, line 4: text follows a closing quote",
-    "last.csv": "a quote is open; expected each quoted value closed",
-    "header of other names.csv": "has no rows; expected at least one",
-    "header without an end.csv": "has no rows; expected at least one",
-    "no label.csv": "no label.csv, row 9: the label is missing",
-    "rows.csv": "it is JSON: name it .jsonl",
-    "page.csv": "it is HTML or XML",
-    "csv.jsonl": "it begins with 'text,label'",
-    "below an empty line.jsonl": "line 2 is not JSON: one object in several lines",
-    "lists.jsonl": "a list on each line; expected one object a line",
-}
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_data_that_cant_be_read_is_refused_at_plan(name: str, tmp_path: Path) -> None:
+def test_unreadable_data_is_refused_at_plan(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(FILES[name])
     suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": name}
     with pytest.raises(SuiteInvalid) as caught:
@@ -133,7 +149,7 @@ def test_data_that_cant_be_read_is_refused_at_plan(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["one line", "lines"])
 @pytest.mark.parametrize(("suffix", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress)])
-def test_packed_data_that_becomes_very_large_is_refused_early(
+def test_packed_data_of_a_very_large_size_is_refused_early(
     kind: str,
     suffix: str,
     pack: Callable[[bytes], bytes],
@@ -152,7 +168,7 @@ def test_packed_data_that_becomes_very_large_is_refused_early(
     assert list(text_lines(local_file(path, path.name))) == [row.decode()]
 
 
-def test_a_line_that_is_too_long_to_be_held_is_refused_with_its_number(
+def test_a_line_too_long_for_memory_is_refused_with_its_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_text, "LONGEST_LINE_CHARACTERS", 9)
@@ -202,48 +218,30 @@ def told_of(labels: list[str], folder: Path, **suite: Any) -> Sequence[str]:
         ),
     ],
 )
-def test_labels_that_are_likely_a_mistake_have_a_caution(
+def test_labels_likely_to_be_a_mistake_have_a_caution(
     labels: list[str], said: str | None, tmp_path: Path
 ) -> None:
     cautions = told_of(labels, tmp_path, label_count=16)
     assert [said in caution for caution in cautions] == [True] if said else not cautions
 
 
-VALUES = (
-    "0777",
-    "1:30",
-    "yes",
-    "'2'",
-    "''",
-    "[]",
-    "{}",
-    "-1",
-    "1e400",
-    ".nan",
-    "2026-11-27",
-    "null",
-    "0x1F",
-    "1_000",
-)
 FIELDS = (
     *(
         f"limits.{name}"
         for name in ("max_usd", "max_hours", "max_minutes", "max_job_seconds", "max_attempts")
     ),
-    *(
-        "measurement.trials",
-        "confirm.minutes",
-        "confirm",
-        "tolerance",
-        "goal",
-        "training.seed",
-        "workload.examples",
-    ),
+    "measurement.trials",
+    "confirm.minutes",
+    "confirm",
+    "tolerance",
+    "goal",
+    "training.seed",
+    "workload.examples",
 )
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_value_of_another_kind_is_named_once_and_nothing_that_follows_from_it(
+def test_a_value_of_another_kind_is_named_once_without_its_consequences(
     field: str, tmp_path: Path
 ) -> None:
     (tmp_path / "data.csv").write_text(CSV)
@@ -260,13 +258,13 @@ def test_a_value_of_another_kind_is_named_once_and_nothing_that_follows_from_it(
         try:
             Suite.from_text(text, folder=tmp_path, local=True)
         except SuiteInvalid as error:
-            found = {
+            paths = {
                 problem.path.replace("measurement.confirm", "confirm").replace(
                     "max_hours", "max_minutes"
                 )
                 for problem in error.problems
             }
-            assert found == {field.replace("max_hours", "max_minutes")} or value == "{}", (
+            assert paths == {field.replace("max_hours", "max_minutes")} or value == "{}", (
                 value,
                 error.problems,
             )
@@ -284,7 +282,7 @@ def classifier(folder: Path, **special: str) -> Path:
 
 
 @pytest.mark.parametrize("case", ["none", "no pad", "pointer", "cut"])
-def test_a_folder_of_a_model_that_cant_train_is_refused_at_plan(case: str, tmp_path: Path) -> None:
+def test_a_folder_of_an_untrainable_model_is_refused_at_plan(case: str, tmp_path: Path) -> None:
     folder = classifier(tmp_path / "model", **({} if case == "no pad" else {"pad_token": "[PAD]"}))
     weights = folder / "model.safetensors"
     weights.write_bytes(

@@ -38,12 +38,12 @@ def saved_base(folder: Path) -> Path:
         (BaseWeights.BF16, Precision.BF16, 2e-3),
     ],
 )
-def test_twenty_steps_are_those_of_the_libraries_with_a_plain_loop(
+def test_twenty_steps_equal_the_libraries_with_a_plain_loop(
     kind: BaseWeights, precision: Precision, tolerance: float, tmp_path: Path
 ) -> None:
     case = adapted("llama", base_weights=kind, precision=precision)
     strategy = placed(case)
-    own = {name: each.detach().clone() for name, each in strategy.named_tensors().items()}
+    own = {name: tensor.detach().clone() for name, tensor in strategy.named_tensors().items()}
     dtype = torch.bfloat16 if precision is Precision.BF16 else torch.float32
     options: dict[str, Any] = {"dtype": dtype}
     if kind is BaseWeights.NF4:
@@ -60,7 +60,11 @@ def test_twenty_steps_are_those_of_the_libraries_with_a_plain_loop(
                 parameter.copy_(own[name.removeprefix("base_model.model.")])
     autocast = torch.autocast("cpu", dtype) if precision is Precision.BF16 else None
     objective = Objective(theirs, Task.CAUSAL_LM, autocast).train()
-    trained = [each for each in theirs.parameters() if each.requires_grad]
+    trained = [
+        parameter_of_peft
+        for parameter_of_peft in theirs.parameters()
+        if parameter_of_peft.requires_grad
+    ]
     optimizer = torch.optim.AdamW(trained, lr=3e-3, weight_decay=0.0, fused=True)
     expected = []
     for step in range(STEPS):
@@ -69,9 +73,9 @@ def test_twenty_steps_are_those_of_the_libraries_with_a_plain_loop(
         optimizer.step()
         optimizer.zero_grad()
         expected.append(float(loss.detach()))
-    found = losses_of(case, strategy, STEPS)
-    assert max(abs(a - b) for a, b in zip(found, expected, strict=True)) <= tolerance
-    assert found[0] - found[-1] > 1e-3
+    losses = losses_of(case, strategy, STEPS)
+    assert max(abs(a - b) for a, b in zip(losses, expected, strict=True)) <= tolerance
+    assert losses[0] - losses[-1] > 1e-3
 
 
 def test_the_merge_is_into_dequantised_weights_and_the_head_is_whole(
@@ -81,7 +85,7 @@ def test_the_merge_is_into_dequantised_weights_and_the_head_is_whole(
     strategy = placed(case)
     losses_of(case, strategy, 3)
     named = strategy.named_tensors()
-    quantised = {name for name, each in named.items() if is_of_4_bits(each)}
+    quantised = {name for name, tensor in named.items() if is_of_4_bits(tensor)}
     assert len(quantised) == 2 * 7
     assert not any("lm_head" in name or "embed" in name for name in quantised)
     blueprint = blueprint_of(case)
@@ -103,23 +107,29 @@ def test_each_weight_takes_half_a_byte_and_is_read_and_quantised_alone() -> None
 
     def watched(is_wanted: IsWanted) -> NamedValues:
         for name, whole in blueprint.values(is_wanted):
-            assert not [each for each in open_reads if each in still_wide(blueprint.model)]
+            assert not [
+                tensor_name
+                for tensor_name in open_reads
+                if tensor_name in still_wide(blueprint.model)
+            ]
             open_reads.append(name)
             yield name, whole
 
     model = replace(blueprint, values=watched).materialise(torch.device("cpu"))
-    layers = [each for each in model.modules() if type(each).__name__ == "Linear4bit"]
+    layers = [module for module in model.modules() if type(module).__name__ == "Linear4bit"]
     assert len(layers) == 2 * 14  # peft's own layers have this name too
-    quantised = {name for name, each in model.named_parameters() if is_of_4_bits(each)}
-    held = sum(each.numel() for name, each in model.named_parameters() if name in quantised)
+    quantised = {name for name, parameter in model.named_parameters() if is_of_4_bits(parameter)}
+    held = sum(
+        parameter.numel() for name, parameter in model.named_parameters() if name in quantised
+    )
     plain = blueprint_of(replace(case, options=TRAINED)).model.named_parameters()
-    assert held == sum(each.numel() // 2 for name, each in plain if "proj" in name)
+    assert held == sum(parameter.numel() // 2 for name, parameter in plain if "proj" in name)
 
 
 def still_wide(model: torch.nn.Module) -> set[str]:
     """The weights of 4 bits that have a value and are not quantised."""
     return {
         name
-        for name, each in model.named_parameters()
-        if is_of_4_bits(each) and each.numel() and each.dtype is not torch.uint8
+        for name, parameter in model.named_parameters()
+        if is_of_4_bits(parameter) and parameter.numel() and parameter.dtype is not torch.uint8
     }

@@ -29,7 +29,9 @@ class Loop:
         self.log = StepLogger(str(folder))
         models = [torch.nn.Linear(2, 1) for _ in range(optimizers)]
         self.trained = [(model, torch.optim.SGD(model.parameters(), lr=0.1)) for model in models]
-        self.every, self.steps_inside, self.phases = every, steps_inside, phases
+        self.every = every
+        self.steps_inside = steps_inside
+        self.phases = phases
 
     def train(self, steps: int) -> None:
         for number in range(steps):
@@ -61,10 +63,12 @@ def logged(folder: Path) -> tuple[Any, RunLogs]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_log_that_lacks_steps_shows_no_rate(seed: int, tmp_path: Path) -> None:
+def test_a_log_without_some_steps_shows_no_rate(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     every = draw.choice([1, 2, 9])
-    optimizers, inside, phases = draw.choice([1, 2, 3]), draw.random() < 0.5, draw.random() < 0.5
+    optimizers = draw.choice([1, 2, 3])
+    inside = draw.random() < 0.5
+    phases = draw.random() < 0.5
     Loop(tmp_path, optimizers, every, inside, phases).train(25 * every)
     log, of_parent = logged(tmp_path)
     session = log.measured
@@ -81,7 +85,7 @@ def test_a_log_that_lacks_steps_shows_no_rate(seed: int, tmp_path: Path) -> None
         )
 
 
-def test_accumulated_batches_that_are_logged_one_by_one_lack_no_step(tmp_path: Path) -> None:
+def test_accumulated_batches_logged_one_by_one_lack_no_step(tmp_path: Path) -> None:
     loop = Loop(tmp_path, 1, 1, False, False)
     for number in range(40):
         with loop.log.step(batch=BATCH):
@@ -92,7 +96,7 @@ def test_accumulated_batches_that_are_logged_one_by_one_lack_no_step(tmp_path: P
     assert count_unlogged(logged(tmp_path)[0].measured) == 0
 
 
-def test_a_second_model_that_only_trains_between_the_steps_is_no_missing_step(
+def test_a_second_model_trained_between_the_steps_is_no_missing_step(
     tmp_path: Path,
 ) -> None:
     """Five steps of a critic before each logged step of the generator: the time of all is in the
@@ -119,7 +123,7 @@ def test_a_log_says_so_before_its_process_is_killed(tmp_path: Path) -> None:
     assert count_unlogged(logged(tmp_path)[0].measured) > 40
 
 
-def test_a_main_process_that_loads_its_data_computes_while_it_waits(tmp_path: Path) -> None:
+def test_a_main_process_loading_its_data_computes_during_its_wait(tmp_path: Path) -> None:
     log = StepLogger(str(tmp_path))
     for _ in range(10):
         sum(range(300_000))

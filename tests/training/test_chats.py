@@ -26,6 +26,7 @@ from tests.training.run_documents import parse_run, run_document
 from traindyno.core.run.settings import Settings
 from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.suite.choices import DatasetFormat, LossOn, Padding, Task, TooLong
+from training.data import chat_template
 from training.data.chat_encoding import ChatEncoder
 from training.data.chat_template import choose_template
 from training.data.collate import Collate, PadTo
@@ -79,6 +80,106 @@ BY_HAND: dict[str, dict[str, list[str]]] = {
     },
 }
 BY_HAND["llama3_2"] = BY_HAND["llama3_1"]
+TURNS = CHATS["system"]["messages"]
+ROLES = {"system": "system", "user": "human", "assistant": "gpt"}
+FROM_VALUE = [{"from": ROLES[turn["role"]], "value": turn["content"]} for turn in TURNS]
+SAME_ROWS: dict[str, dict[str, Any]] = {
+    "messages": {"messages": TURNS},
+    "parts": in_parts({"messages": TURNS}),
+    "JSON": {"messages": json.dumps(TURNS)},
+    "from and value": {"conversations": FROM_VALUE},
+    "prompt and completion": {"prompt": TURNS[:2], "completion": TURNS[2:]},
+    "instruction": {
+        "instruction": QUESTION["content"],
+        "input": "",
+        "output": ANSWER["content"],
+        "system": "Be brief.",
+    },
+}
+REFUSED: dict[str, tuple[Any, str]] = {
+    "no answer": ({"messages": [QUESTION]}, "has no turn of assistant; expected an answer"),
+    "empty content": (
+        {"messages": [QUESTION, {"role": "assistant", "content": " "}]},
+        "turn 2, of assistant, has no text; expected one",
+    ),
+    "no content": ({"messages": [{"role": "user"}, ANSWER]}, "turn 1, of user, has no text"),
+    "unknown role": (
+        {"messages": [{"role": "bot", "content": "a"}]},
+        "turn 1 has the role str 'bot'; expected one of system, developer, user",
+    ),
+    "no turns": ({"messages": []}, "messages is list '[]'; expected a list of turns"),
+    "a text": ({"messages": "Hello"}, "messages is str 'Hello'; expected a list of turns"),
+    "no mapping": ({"messages": ["a"]}, "turn 1 is str 'a'; expected role and content"),
+    "an image": (
+        {"messages": [{"role": "user", "content": [{"type": "image"}]}, ANSWER]},
+        "turn 1 has a part that is str 'image'; expected texts",
+    ),
+    "other columns": (
+        {"question": "a", "response": "b"},
+        "its columns with a value are question, response; expected messages, conversations",
+    ),
+    "preferences": (
+        {"prompt": "a", "completion": "b", "chosen": "c", "rejected": "d"},
+        "its columns with a value are prompt, completion, chosen, rejected; expected messages",
+    ),
+    "a completion that asks": (
+        {"prompt": [QUESTION], "completion": [ANSWER, QUESTION]},
+        "the completion has turns of user; expected turns of assistant alone",
+    ),
+    "an empty completion": ({"prompt": "a", "completion": ""}, "the completion is str ''"),
+    "no object": ([1], "it is list '[1]'; expected an object"),
+    "tools": ({**CHATS["one turn"], "tools": "add"}, "tools is text and no JSON"),
+    "a system of no text": (
+        {**CHATS["one turn"], "system": ["Be brief."]},
+        "system is list \"['Be brief.']\"; expected text",
+    ),
+    "an input of no text": (
+        {"instruction": "Square it", "input": 0, "output": "0"},
+        "input is int '0'; expected text",
+    ),
+    "an input below parts": (
+        {"instruction": [{"type": "text", "text": "Add"}], "input": "2, 3", "output": "5"},
+        "it has an input, and the instruction is list",
+    ),
+    "system beside texts": (
+        {"prompt": "How far?", "completion": "Far", "system": "Be brief."},
+        "it has a system text, and its prompt is a text",
+    ),
+    "tools beside texts": (
+        {"prompt": "How far?", "completion": "Far", "tools": [TOOL]},
+        "it has tools, and its prompt is a text",
+    ),
+    "history": (
+        {"instruction": "Why?", "output": "So.", "history": [["What?", "That."]]},
+        "it has a history, which is not read; expected all turns in messages",
+    ),
+    "history as JSON": (
+        {"prompt": [QUESTION], "completion": [ANSWER], "history": '[["What?", "That."]]'},
+        "it has a history, which is not read",
+    ),
+    "half a character": (
+        {"messages": [QUESTION, {"role": "assistant", "content": "\ud83d"}]},
+        "a half of a surrogate pair",
+    ),
+    "tools among arguments": (
+        {**CHATS["one turn"], "chat_template_kwargs": {"tools": [TOOL]}},
+        "chat_template_kwargs has tools, which a template gets from the row; expected arguments",
+    ),
+    "order of roles": ({"messages": [ANSWER, QUESTION]}, "refuses the conversation: Conversation"),
+}
+TEMPLATE_PROBLEMS = {
+    "{% for %}": "the chat template has a syntax error in line 1",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}": "access to attribute '__class__'",
+    "{{ range(999999) }}": "the chat template refuses the conversation: Range too big",
+    "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}": (
+        "train.jsonl, row 1: the chat template refuses the conversation: it has not ended after "
+        "0.2 s of processor time; its roles are user, assistant"
+    ),
+    "{{ 10 ** (10 ** 8) }}": "it has not ended after 0.2 s of processor time",
+    "{{ 'a' * 10 ** 15 }}": "the chat template refuses the conversation: MemoryError",
+    "{{ messages[9].content.x }}": "the chat template refuses the conversation",
+    "{% for m in messages %}{{ messages | length }}{{ m.content }}{% endfor %}": "becomes",
+}
 
 
 def template_of(name: str) -> str:
@@ -130,7 +231,7 @@ def test_answers_are_found_by_the_prefixes_of_a_template_without_marks(name: str
         assert answers_of(row, tokenizer) == answers, kind
 
 
-def test_a_training_template_that_is_known_by_the_text_marks_the_answers() -> None:
+def test_a_training_template_known_by_the_text_marks_the_answers() -> None:
     template = template_of("qwen2_5")
     tokenizer = chat_tokenizer(template, template)
     (row,) = rows_of([CHATS["several turns"]], tokenizer, length=10_000)
@@ -149,28 +250,11 @@ def test_marks_of_a_template_are_taken_before_its_prefixes() -> None:
     assert answers_of(row, tokenizer) == ["What is 2 + 3?", "It is 5."]
 
 
-TURNS = CHATS["system"]["messages"]
-ROLES = {"system": "system", "user": "human", "assistant": "gpt"}
-FROM_VALUE = [{"from": ROLES[turn["role"]], "value": turn["content"]} for turn in TURNS]
-SAME_ROWS: dict[str, dict[str, Any]] = {
-    "messages": {"messages": TURNS},
-    "parts": in_parts({"messages": TURNS}),
-    "JSON": {"messages": json.dumps(TURNS)},
-    "from and value": {"conversations": FROM_VALUE},
-    "prompt and completion": {"prompt": TURNS[:2], "completion": TURNS[2:]},
-    "instruction": {
-        "instruction": QUESTION["content"],
-        "input": "",
-        "output": ANSWER["content"],
-        "system": "Be brief.",
-    },
-}
-
-
 @pytest.mark.parametrize("kind", ["jsonl", "json", "parquet", "saved"])
 @pytest.mark.parametrize("form", SAME_ROWS)
 def test_all_forms_in_all_files_are_the_same_rows(form: str, kind: str, tmp_path: Path) -> None:
-    data, rows = tmp_path / "data", [SAME_ROWS[form]] * 2
+    data = tmp_path / "data"
+    rows = [SAME_ROWS[form]] * 2
     data.mkdir()
     match kind:
         case "jsonl":
@@ -182,32 +266,46 @@ def test_all_forms_in_all_files_are_the_same_rows(form: str, kind: str, tmp_path
         case "saved":
             datasets.Dataset.from_list(rows).save_to_disk(data / "train")
     for number, named in enumerate((CHAT, replace(CHAT, format=DatasetFormat.AUTO))):
-        tokenizer, out = chat_tokenizer(PLAIN), tmp_path / str(number)
+        tokenizer = chat_tokenizer(PLAIN)
+        out = tmp_path / str(number)
         prepare(replace(ASKED, dataset=named), tokenizer, data, out, packing=False)
-        found = read_sequences(out / "train")
-        assert len(found) == 2
-        text = tokenizer.decode(found.tokens[: found.lengths[0]])
+        sequences = read_sequences(out / "train")
+        assert len(sequences) == 2
+        text = tokenizer.decode(sequences.tokens[: sequences.lengths[0]])
         assert text == ("<s>system: Be brief.</s>user: What is 2 + 3?</s>assistant: It is 5.</s>")
-        assert found.loss_mask is not None
-        counted = found.tokens[: found.lengths[0]][found.loss_mask[: found.lengths[0]] != 0]
+        assert sequences.loss_mask is not None
+        counted = sequences.tokens[: sequences.lengths[0]][
+            sequences.loss_mask[: sequences.lengths[0]] != 0
+        ]
         assert tokenizer.decode(counted) == "It is 5.</s>"
+
+
+def test_empty_columns_beside_a_row_change_nothing() -> None:
+    asked = {"instruction": QUESTION["content"], "output": ANSWER["content"]}
+    empty = {"input": [], "system": " ", "tools": [], "history": "[]"}
+    texts = {"prompt": "2 + 3 is", "completion": " 5."}
+    tokenizer = chat_tokenizer(PLAIN)
+    of_parts = {**asked, "instruction": [{"type": "text", "text": QUESTION["content"]}]}
+    for row in (asked, of_parts, texts):
+        plain, beside = rows_of([row, {**row, **empty}], tokenizer)
+        assert text_of(plain.tokens, tokenizer) == text_of(beside.tokens, tokenizer)
 
 
 def test_a_template_gets_texts_or_parts_as_it_reads_them() -> None:
     texts = {}
     for template in (PLAIN, OF_PARTS):
         tokenizer = chat_tokenizer(template)
-        found = rows_of([CHATS["one turn"], in_parts(CHATS["one turn"])], tokenizer)
-        texts[template] = {text_of(row.tokens, tokenizer).removeprefix("<s>") for row in found}
+        rows = rows_of([CHATS["one turn"], in_parts(CHATS["one turn"])], tokenizer)
+        texts[template] = {text_of(row.tokens, tokenizer).removeprefix("<s>") for row in rows}
     assert texts[PLAIN] == texts[OF_PARTS] == {"user: What is 2 + 3?</s>assistant: It is 5.</s>"}
 
 
-def test_prompts_and_completions_that_are_texts_have_no_template() -> None:
+def test_prompts_and_completions_of_plain_text_have_no_template() -> None:
     tokenizer = chat_tokenizer(None)
     row = {"prompt": "2 + 3 is", "completion": " 5."}
-    (found,) = rows_of([row], tokenizer)
-    assert tokenizer.decode(found.tokens) == "2 + 3 is 5.</s>"
-    assert answers_of(found, tokenizer) == [" 5.</s>"]
+    (row_of_tokens,) = rows_of([row], tokenizer)
+    assert tokenizer.decode(row_of_tokens.tokens) == "2 + 3 is 5.</s>"
+    assert answers_of(row_of_tokens, tokenizer) == [" 5.</s>"]
 
 
 def test_a_tool_is_in_the_text_of_its_template_of_the_dictionary() -> None:
@@ -219,11 +317,11 @@ def test_a_tool_is_in_the_text_of_its_template_of_the_dictionary() -> None:
     assert text_of(with_tools.tokens, tokenizer).startswith("add ")
 
 
-def test_arguments_of_a_template_are_those_of_the_suite_and_of_the_row() -> None:
+def test_arguments_of_a_template_come_from_the_suite_and_the_row() -> None:
     tokenizer = chat_tokenizer(f"{{{{ day }}}} {PLAIN}")
     rows = [CHATS["one turn"], {**CHATS["one turn"], "chat_template_kwargs": {"day": "Sunday"}}]
-    found = rows_of(rows, tokenizer, chat_template_kwargs={"day": "Monday"})
-    assert [text_of(row.tokens, tokenizer).split()[0] for row in found] == ["Monday", "Sunday"]
+    read = rows_of(rows, tokenizer, chat_template_kwargs={"day": "Monday"})
+    assert [text_of(row.tokens, tokenizer).split()[0] for row in read] == ["Monday", "Sunday"]
 
 
 def said(number: int, length: int) -> dict[str, Any]:
@@ -244,19 +342,21 @@ def test_conversations_are_packed_whole_and_each_once(lengths: list[int]) -> Non
         for packing in (False, True)
     )
     assert all(len(row.tokens) <= LENGTH for row in packed)
-    found = []
+    conversations = []
     for row in packed:
         assert row.documents is not None
         assert row.loss_mask is not None
         ends = [*row.documents[1:], len(row.tokens)]
         for begin, end in zip(row.documents, ends, strict=True):
-            found.append((row.tokens[begin:end].tolist(), row.loss_mask[begin:end].tolist()))
+            conversations.append(
+                (row.tokens[begin:end].tolist(), row.loss_mask[begin:end].tolist())
+            )
             assert not row.loss_mask[begin]
     alone = [(row.tokens.tolist(), np.asarray(row.loss_mask).tolist()) for row in single]
-    assert sorted(found) == sorted(alone)
+    assert sorted(conversations) == sorted(alone)
 
 
-def test_a_conversation_that_is_too_long_is_cut_with_an_answer_or_left_out(
+def test_an_overlong_conversation_is_cut_with_an_answer_or_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     long_question = {"messages": [{"role": "user", "content": "q" * 300}, ANSWER]}
@@ -265,11 +365,11 @@ def test_a_conversation_that_is_too_long_is_cut_with_an_answer_or_left_out(
     }
     tokenizer = chat_tokenizer(PLAIN)
     rows = [said(1, 300), long_question, long_answer, said(2, 5)]
-    found = rows_of(rows, tokenizer)
-    assert [len(row.tokens) for row in found[:3]] == [LENGTH] * 3
-    assert text_of(found[0].tokens, tokenizer).startswith("<s>user: ")
-    assert text_of(found[1].tokens, tokenizer).endswith("assistant: It is 5.</s>")
-    assert answers_of(found[2], tokenizer) == ["7" * (LENGTH - 1)]
+    read = rows_of(rows, tokenizer)
+    assert [len(row.tokens) for row in read[:3]] == [LENGTH] * 3
+    assert text_of(read[0].tokens, tokenizer).startswith("<s>user: ")
+    assert text_of(read[1].tokens, tokenizer).endswith("assistant: It is 5.</s>")
+    assert answers_of(read[2], tokenizer) == ["7" * (LENGTH - 1)]
     kept = rows_of(rows, tokenizer, too_long=TooLong.LEAVE_OUT)
     assert [answers_of(row, tokenizer) for row in kept] == [["22222</s>"]]
     prepared(tmp_path, rows)
@@ -329,16 +429,16 @@ def test_packed_and_padded_conversations_have_one_loss(loss_on: LossOn, tmp_path
     for packing in (False, True):
         out = tmp_path / str(packing)
         prepare(asked, tokenizer, tmp_path / "data", out, packing=packing)
-        found = read_sequences(out / "train")
-        assert (len(found) < 24) is packing
+        sequences = read_sequences(out / "train")
+        assert (len(sequences) < 24) is packing
         collate = Collate(
             task=Task.CAUSAL_LM,
             pad_to=PadTo(padding=Padding.MAX_LENGTH, sequence_length=LENGTH, pad_token=0),
             has_positions=packing,
         )
-        every = np.arange(len(found))
-        batch = collate(found, every, every)
-        counts = collate.label_counts(found, every)
+        every = np.arange(len(sequences))
+        batch = collate(sequences, every, every)
+        counts = collate.label_counts(sequences, every)
         assert counts is not None
         assert counts.sum() == int((batch["labels"][:, 1:] != IGNORED_LABEL).sum())
         set_document_masking(packing)
@@ -348,26 +448,27 @@ def test_packed_and_padded_conversations_have_one_loss(loss_on: LossOn, tmp_path
             set_document_masking(False)
         model.zero_grad()
         loss.backward()
-        gradients = torch.cat([each.grad.flatten() for each in model.parameters()])  # type: ignore[union-attr]
+        gradients = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])  # type: ignore[union-attr]
         losses.append((loss.item(), gradients))
     assert losses[0][0] == pytest.approx(losses[1][0], rel=1e-5)
     torch.testing.assert_close(losses[0][1], losses[1][1], rtol=1e-4, atol=1e-6)
 
 
 def test_ranks_and_micro_batches_are_weighted_by_their_answers(tmp_path: Path) -> None:
-    found = prepared(tmp_path, [said(number % 10, 1 + number**2 % 90) for number in range(12)])
+    folder = prepared(tmp_path, [said(number % 10, 1 + number**2 % 90) for number in range(12)])
     model = small_llama(300)
     objective = Objective(model, Task.CAUSAL_LM).train()
     parts = [
         batch
         for of_rank in batches(
-            found, documents=False, batch_size_per_device=2, gradient_accumulation_steps=3
+            folder, documents=False, batch_size_per_device=2, gradient_accumulation_steps=3
         )
         for batch in of_rank
     ]
     assert len(parts) == 6
     weighted = sum(objective(**batch).item() for batch in parts) / len(parts)
-    losses, counts = 0.0, 0
+    losses = 0.0
+    counts = 0
     for batch in parts:
         alone = {name: value for name, value in batch.items() if name != "weight"}
         count = int((batch["labels"][:, 1:] != IGNORED_LABEL).sum())
@@ -376,49 +477,8 @@ def test_ranks_and_micro_batches_are_weighted_by_their_answers(tmp_path: Path) -
     assert weighted == pytest.approx(losses / counts, rel=1e-5)
 
 
-REFUSED: dict[str, tuple[Any, str]] = {
-    "no answer": ({"messages": [QUESTION]}, "has no turn of assistant; expected an answer"),
-    "empty content": (
-        {"messages": [QUESTION, {"role": "assistant", "content": " "}]},
-        "turn 2, of assistant, has no text; expected one",
-    ),
-    "no content": ({"messages": [{"role": "user"}, ANSWER]}, "turn 1, of user, has no text"),
-    "unknown role": (
-        {"messages": [{"role": "bot", "content": "a"}]},
-        "turn 1 has the role str 'bot'; expected one of system, developer, user",
-    ),
-    "no turns": ({"messages": []}, "messages is list '[]'; expected a list of turns"),
-    "a text": ({"messages": "Hello"}, "messages is str 'Hello'; expected a list of turns"),
-    "no mapping": ({"messages": ["a"]}, "turn 1 is str 'a'; expected role and content"),
-    "an image": (
-        {"messages": [{"role": "user", "content": [{"type": "image"}]}, ANSWER]},
-        "turn 1 has a part that is str 'image'; expected texts",
-    ),
-    "other columns": (
-        {"question": "a", "response": "b"},
-        "its columns with a value are question, response; expected messages, conversations",
-    ),
-    "preferences": (
-        {"prompt": "a", "completion": "b", "chosen": "c", "rejected": "d"},
-        "its columns with a value are prompt, completion, chosen, rejected; expected messages",
-    ),
-    "a completion that asks": (
-        {"prompt": [QUESTION], "completion": [ANSWER, QUESTION]},
-        "the completion has turns of user; expected turns of assistant alone",
-    ),
-    "an empty completion": ({"prompt": "a", "completion": ""}, "the completion is str ''"),
-    "no object": ([1], "it is list '[1]'; expected an object"),
-    "tools": ({**CHATS["one turn"], "tools": "add"}, "tools is text and no JSON"),
-    "half a character": (
-        {"messages": [QUESTION, {"role": "assistant", "content": "\ud83d"}]},
-        "a half of a surrogate pair",
-    ),
-    "order of roles": ({"messages": [ANSWER, QUESTION]}, "refuses the conversation: Conversation"),
-}
-
-
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_row_that_is_no_conversation_is_refused_with_file_and_row(
+def test_a_row_without_a_conversation_is_refused_with_file_and_row(
     kind: str, tmp_path: Path
 ) -> None:
     row, told = REFUSED[kind]
@@ -428,30 +488,25 @@ def test_a_row_that_is_no_conversation_is_refused_with_file_and_row(
     assert told in str(refused.value)
 
 
-TEMPLATE_PROBLEMS = {
-    "{% for %}": "the chat template has a syntax error in line 1",
-    "{{ ''.__class__.__mro__[1].__subclasses__() }}": "access to attribute '__class__'",
-    "{{ range(999999) }}": "the chat template refuses the conversation: Range too big",
-    "{{ messages[9].content.x }}": "the chat template refuses the conversation",
-    "{% for m in messages %}{{ messages | length }}{{ m.content }}{% endfor %}": "becomes",
-}
-
-
 @pytest.mark.parametrize("template", TEMPLATE_PROBLEMS)
-def test_a_template_that_fails_or_hides_its_answers_is_refused(
-    template: str, tmp_path: Path
+def test_a_failing_template_or_one_hiding_its_answers_is_refused(
+    template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(chat_template, "RENDER_SECONDS", 0.2)
     with pytest.raises(WorkloadError) as refused:
         prepared(tmp_path, [CHATS["one turn"]], template=template)
     assert TEMPLATE_PROBLEMS[template] in str(refused.value)
 
 
-def test_the_template_is_the_tokenizers_one_of_its_names_or_a_file(tmp_path: Path) -> None:
+def test_the_template_is_the_tokenizers_a_named_one_or_a_file(tmp_path: Path) -> None:
     file = tmp_path / "chat.jinja"
     file.write_text(PLAIN)
     tokenizer = chat_tokenizer(None)
     with pytest.raises(WorkloadError, match="has no chat template, as that of a base model"):
-        choose_template(tokenizer, CHAT, None)
+        rows_of([CHATS["one turn"]], tokenizer)
+    choose_template(tokenizer, replace(CHAT, chat_template=str(file)), file)
+    assert tokenizer.chat_template == PLAIN
+    file.write_text(PLAIN, encoding="utf-8-sig")
     choose_template(tokenizer, replace(CHAT, chat_template=str(file)), file)
     assert tokenizer.chat_template == PLAIN
     named = {"short": "a", "long": "b"}
@@ -463,28 +518,37 @@ def test_the_template_is_the_tokenizers_one_of_its_names_or_a_file(tmp_path: Pat
     assert tokenizer.chat_template == "b"
 
 
-def test_a_tokenizer_is_trained_on_what_is_said(tmp_path: Path) -> None:
+def test_a_tokenizer_is_trained_on_the_spoken_texts(tmp_path: Path) -> None:
     tokenizer = train_tokenizer(ASKED, write(tmp_path, [CHATS["one turn"]] * 20), 280)
     assert len(tokenizer("It is 5.")["input_ids"]) < 5
 
 
+def test_a_half_character_is_refused_before_a_tokenizer_is_trained(tmp_path: Path) -> None:
+    rows = [CHATS["one turn"], {"prompt": "2 + 3 is", "completion": "\ud83d"}]
+    with pytest.raises(WorkloadError, match=r"row 2: the text has '\\ud83d' at character 9, a"):
+        train_tokenizer(ASKED, write(tmp_path, rows), 280)
+
+
 @pytest.mark.parametrize("packing", [False, True])
-def test_streamed_conversations_are_those_of_a_preparation(packing: bool, tmp_path: Path) -> None:
+def test_streamed_conversations_equal_those_of_a_preparation(packing: bool, tmp_path: Path) -> None:
     rows = [said(number % 10, 5 + 7 * number % 60) for number in range(24)]
     data = write(tmp_path / "data", rows)
     settings = {"batch_size_per_device": 1, "packing": packing}
     workload = {"dataset": {"path": "s3://bucket/data"}, "sequence_length": LENGTH}
     run = parse_run(run_document(workload=workload, settings=settings))
-    tokenizer, out = chat_tokenizer(PLAIN), tmp_path / "out"
+    tokenizer = chat_tokenizer(PLAIN)
+    out = tmp_path / "out"
     prepare(run.workload, tokenizer, data, out, packing=packing)
-    found = read_sequences(out / "train")
+    sequences = read_sequences(out / "train")
     padded = PadTo(padding=Padding.MAX_LENGTH, sequence_length=LENGTH, pad_token=0)
     collate = Collate(task=Task.CAUSAL_LM, pad_to=padded, has_positions=packing)
     streamed = StreamedBatches(
         run, local_files(data), tokenizer, collate, data_rank=0, data_world_size=1
     )
-    batches = list(itertools.islice(streamed, len(found)))
-    expected = [collate(found, np.asarray([row]), np.asarray([row])) for row in range(len(found))]
+    batches = list(itertools.islice(streamed, len(sequences)))
+    expected = [
+        collate(sequences, np.asarray([row]), np.asarray([row])) for row in range(len(sequences))
+    ]
     for batch, other in zip(batches, expected, strict=True):
         counted = int((batch["labels"] != IGNORED_LABEL).sum())
         assert float(batch.pop(LABEL_COUNT)) == counted

@@ -18,6 +18,15 @@ PIPELINE = {
     "gradient_accumulation_steps": 3,
     "gradient_clip_norm": 1.0,
 }
+MESH = {"strategy": "mesh", "tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 4}
+PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
+OTHERS: list[dict[str, object]] = [
+    {**MESH, "pipeline_schedule": "interleaved"},
+    {**MESH, "pipeline_degree": 1, "micro_batches": 1, "batch_size_per_device": 2},
+    {"strategy": "fsdp", "batch_size_per_device": 1},
+    {"strategy": "tensor"},
+    {"strategy": "pipeline", "pipeline_degree": 4, "micro_batches": 4},
+]
 
 
 def run_of(settings: dict[str, object], *, is_streamed: bool = False) -> RunSettings:
@@ -53,7 +62,7 @@ def test_the_settings_in_an_identity() -> None:
 @pytest.mark.parametrize(
     "schedule", [{}, {"lr_warmup_steps": 9}, {"lr_warmup_steps": 0.1}, {"lr_schedule": "cosine"}]
 )
-def test_a_longer_run_resumes_where_its_learning_rates_are_the_same(
+def test_a_longer_run_resumes_with_the_same_learning_rates(
     schedule: dict[str, object],
 ) -> None:
     short, long = (
@@ -74,32 +83,21 @@ def test_a_longer_run_resumes_where_its_learning_rates_are_the_same(
 def test_another_form_of_the_weights_is_another_run(name: str, value: str) -> None:
     topology = Topology(world_size=4)
     given = {**PIPELINE, "gradient_accumulation_steps": 1}
-    found, expected = (
+    changed, expected = (
         identity_of(run_of(settings), topology) for settings in (given, {**given, name: value})
     )
     assert f"{name} {given[name]!r}, where this run has {value!r}" in str(
-        difference(found, expected)
+        difference(changed, expected)
     )
-
-
-MESH = {"strategy": "mesh", "tensor_degree": 2, "pipeline_degree": 2, "micro_batches": 4}
-PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
-OTHERS: list[dict[str, object]] = [
-    {**MESH, "pipeline_schedule": "interleaved"},
-    {**MESH, "pipeline_degree": 1, "micro_batches": 1, "batch_size_per_device": 2},
-    {"strategy": "fsdp", "batch_size_per_device": 1},
-    {"strategy": "tensor"},
-    {"strategy": "pipeline", "pipeline_degree": 4, "micro_batches": 4},
-]
 
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_another_composition_resumes(other: dict[str, object]) -> None:
-    composed, found = (
+    composed, changed = (
         identity_of(run_of(given), Topology(world_size=4)) for given in (MESH, other)
     )
-    assert difference(composed, found) is None
-    assert difference(found, composed) is None
+    assert difference(composed, changed) is None
+    assert difference(changed, composed) is None
 
 
 def test_another_plan_does_not_resume() -> None:
@@ -149,6 +147,9 @@ def test_streamed_data_resumes_only_with_the_same_readers() -> None:
 @pytest.mark.parametrize("strategy", [None, "unheard-of"])
 def test_a_marker_of_no_known_strategy_is_refused(strategy: str | None) -> None:
     identity = identity_of(run_of(MESH), Topology(world_size=4))
-    found = {name: value for name, value in identity.items() if name != "strategy"}
-    found |= {"strategy": strategy} if strategy else {}
-    assert difference(found, identity) == f"strategy {strategy!r}, where this run has 'mesh'"
+    without_strategy = {name: value for name, value in identity.items() if name != "strategy"}
+    without_strategy |= {"strategy": strategy} if strategy else {}
+    assert (
+        difference(without_strategy, identity)
+        == f"strategy {strategy!r}, where this run has 'mesh'"
+    )

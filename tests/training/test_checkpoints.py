@@ -56,7 +56,11 @@ if NIGHTLY:
         "sgd": {"strategy": "ddp", "optimizer": "sgd", "gradient_clip_norm": 0.1},
     }
 TOLD = tuple(SPREAD)[: None if NIGHTLY else 1]
-CUT_OFF, RESUMED_AFTER, TOLD_AFTER, STEPS = 3, 2, 3, 5
+CUT_OFF = 3
+RESUMED_AFTER = 2
+TOLD_AFTER = 3
+STEPS = 5
+Trained = dict[str, dict[str, list[Ended]]]
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +71,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def attempt_of(name: str, folder: Path, texts: Path, **changes: Any) -> Attempt:
     attempt = Attempt(settings=SPREAD[name], checkpoints=str(folder), steps=STEPS)
     return replace(attempt, texts=str(texts) if name == STREAMED else None, **changes)
-
-
-Trained = dict[str, dict[str, list[Ended]]]
 
 
 @pytest.fixture(scope="module")
@@ -97,41 +98,45 @@ def spread(folder: Path) -> Trained:
         for (kind, name), attempt in attempts.items()
         if kind != "whole"
     }
-    found: Trained = {name: {} for name in SPREAD}
+    ended_by_name: Trained = {name: {} for name in SPREAD}
     for group in (attempts, later):
         by_rank = run_group(train_attempts, list(group.values()), processes=2)
         for number, (kind, name) in enumerate(group):
-            found[name][kind] = [ended[number] for ended in by_rank]
-    return found
+            ended_by_name[name][kind] = [ended[number] for ended in by_rank]
+    return ended_by_name
 
 
-def assert_same(found: list[Ended], expected: list[Ended], steps: range) -> None:
+def assert_same(resumed: list[Ended], expected: list[Ended], steps: range) -> None:
     """The losses of every rank and the model are the same bit by bit."""
-    for mine, theirs in zip(found, expected, strict=True):
+    for mine, theirs in zip(resumed, expected, strict=True):
         assert mine.losses == {step: loss for step, loss in theirs.losses.items() if step in steps}
         assert mine.parameters.keys() == theirs.parameters.keys()
         for name, parameter in mine.parameters.items():
             assert torch.equal(parameter, theirs.parameters[name]), name
-    assert any(ended.losses for ended in found)
+    assert any(ended.losses for ended in resumed)
 
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_a_resumed_run_has_the_losses_and_the_model_of_an_uninterrupted_one(
     spread: Trained, name: str
 ) -> None:
-    found = spread[name]
-    assert max(max(ended.losses, default=0) for ended in found["cut"]) == CUT_OFF
-    assert_same(found["after cut"], found["whole"], range(RESUMED_AFTER + 1, STEPS + 1))
+    ended_by_kind = spread[name]
+    assert max(max(ended.losses, default=0) for ended in ended_by_kind["cut"]) == CUT_OFF
+    assert_same(
+        ended_by_kind["after cut"], ended_by_kind["whole"], range(RESUMED_AFTER + 1, STEPS + 1)
+    )
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_a_run_that_is_told_to_stop_loses_no_step(spread: Trained, name: str) -> None:
-    found = spread[name]
-    for ended in found["told"]:
+def test_a_run_told_to_stop_loses_no_step(spread: Trained, name: str) -> None:
+    ended_by_kind = spread[name]
+    for ended in ended_by_kind["told"]:
         assert ended.stopped.startswith(
             "RunStopped: the run was stopped after step 3; the checkpoint"
         ), ended
-    assert_same(found["after told"], found["whole"], range(TOLD_AFTER + 1, STEPS + 1))
+    assert_same(
+        ended_by_kind["after told"], ended_by_kind["whole"], range(TOLD_AFTER + 1, STEPS + 1)
+    )
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)] if NIGHTLY else [(2, 4)])
@@ -144,16 +149,16 @@ def test_another_number_of_processes_resumes_with_the_same_losses(
         return Attempt(settings=settings, **values)
 
     strategies = ("ddp", "fsdp")
-    whole = [attempt(each, before, checkpoints=None) for each in strategies]
-    cut = [attempt(each, before, stops_after=CUT_OFF) for each in strategies]
+    whole = [attempt(strategy, before, checkpoints=None) for strategy in strategies]
+    cut = [attempt(strategy, before, stops_after=CUT_OFF) for strategy in strategies]
     expected = run_group(train_attempts, [*whole, *cut], processes=before)
-    found = run_group(
-        train_attempts, [attempt(each, after) for each in strategies], processes=after
+    resumed = run_group(
+        train_attempts, [attempt(strategy, after) for strategy in strategies], processes=after
     )
     for number in range(len(strategies)):
-        losses = [mean_losses([rank[number] for rank in ranks]) for ranks in (found, expected)]
+        losses = [mean_losses([rank[number] for rank in ranks]) for ranks in (resumed, expected)]
         assert losses[0] == pytest.approx({step: losses[1][step] for step in (3, 4, 5)}, abs=1e-6)
-        for name, parameter in found[0][number].parameters.items():
+        for name, parameter in resumed[0][number].parameters.items():
             torch.testing.assert_close(
                 parameter, expected[0][number].parameters[name], rtol=1e-5, atol=1e-6
             )
@@ -247,7 +252,7 @@ def test_a_checkpoint_names_the_logs_of_all_hosts(tmp_path: Path) -> None:
     logs = {
         path.parent.name + "/" + path.name for path in tmp_path.glob("host-*/job-a1/rank-*.jsonl")
     }
-    assert [set(each) for each in of_each_rank] == [logs, logs]
+    assert [set(names) for names in of_each_rank] == [logs, logs]
     assert len(logs) == 2
     assert all(size > 0 for size in of_each_rank[0].values())
 

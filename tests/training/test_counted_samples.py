@@ -28,6 +28,40 @@ from traindyno.core.step_log.reader import read_step_log
 BLOCKS = "packed blocks of 64 tokens"
 FIRST_TOKEN = 1  # of each row, and of nothing else
 Seen = list[tuple[int, int]]  # step and rows of each batch
+Row = dict[str, torch.Tensor]
+SHARED = """
+import sys, time, torch
+from torch.utils.data import IterableDataset
+from transformers import Trainer, TrainingArguments
+from traindyno.callbacks.hf_trainer import StepLogCallback
+
+rows, options, seen = [{"x": torch.ones(4)}] * 22, eval(sys.argv[1]), []
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        return iter(rows)
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 1)
+    def forward(self, x, labels=None):
+        return {"loss": self.layer(x).square().mean()}
+
+class Counting(Trainer):
+    def compute_loss(self, model, inputs, *arguments, **others):
+        seen.append(len(inputs["x"]))
+        return super().compute_loss(model, inputs, *arguments, **others)
+
+given = dict(output_dir="out", save_strategy="no", report_to=[], use_cpu=True, max_steps=7)
+given["disable_tqdm"] = True
+data = Stream() if sys.argv[2] == "stream" else rows
+arguments = TrainingArguments(**given, **options)
+Counting(Model(), arguments, train_dataset=data, callbacks=[StepLogCallback()]).train()
+print(f"truth {torch.distributed.get_rank()} {seen}", flush=True)
+time.sleep(0.3)
+torch.distributed.destroy_process_group()
+"""
 
 
 @pytest.fixture
@@ -51,9 +85,6 @@ def process_of(log: StepLogger) -> ProcessLog:
     (session,) = read(log).sessions
     (process,) = session.processes
     return process
-
-
-Row = dict[str, torch.Tensor]
 
 
 def texts(count: int) -> list[Row]:
@@ -93,7 +124,7 @@ def budgets(rows: Sequence[Row], budget: int = 24) -> list[list[int]]:
     """
     lengths = [len(row["input_ids"]) for row in rows]
     batches: list[list[int]] = [[]]
-    for index in sorted(range(len(rows)), key=lambda each: lengths[each]):
+    for index in sorted(range(len(rows)), key=lambda place: lengths[place]):
         if (len(batches[-1]) + 1) * lengths[index] > budget:
             batches.append([])
         batches[-1].append(index)
@@ -118,7 +149,8 @@ class CountingTrainer(Trainer):
 
     def __init__(self, *arguments: Any, seen: Seen, most: int = 1000, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._seen, self._most = seen, most
+        self._seen = seen
+        self._most = most
 
     def compute_loss(self, model: Any, inputs: Any, *arguments: Any, **options: Any) -> Any:
         rows = int((inputs["input_ids"] == FIRST_TOKEN).sum())
@@ -166,12 +198,14 @@ def arguments(folder: Path, **options: Any) -> TrainingArguments:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_a_trainers_samples_are_the_rows_that_it_trained(
+def test_a_trainers_samples_are_its_trained_rows(
     seed: int, tmp_path: Path, step_log: StepLogger
 ) -> None:
     """Loaders × collators × accumulation × last short batch × evaluation × compilation, drawn."""
-    draw, seen = random.Random(seed), Seen()
-    rows, loader = draw.randint(9, 40), draw.choice(["Trainer's", "Trainer's", "own", "stream"])
+    draw = random.Random(seed)
+    seen = Seen()
+    rows = draw.randint(9, 40)
+    loader = draw.choice(["Trainer's", "Trainer's", "own", "stream"])
     collator = COLLATORS[["pad", "drop", "merge", "join"][seed % 4]]
     model: Any = Model()
     if draw.random() < 0.3:
@@ -207,7 +241,7 @@ def in_steps(seen: Seen) -> list[int]:
     return [rows[step] for step in sorted(rows)]
 
 
-def test_joined_rows_that_a_batch_does_not_number_are_refused(
+def test_joined_rows_without_numbers_in_the_batch_are_refused(
     tmp_path: Path, step_log: StepLogger
 ) -> None:
     for collator, samples, message in (
@@ -253,41 +287,6 @@ def test_only_blocks_of_whole_rows_are_rows(
     assert hf_trainer.unit_of_samples(options, joins_rows).get(WORK_UNIT) == unit
 
 
-SHARED = """
-import sys, time, torch
-from torch.utils.data import IterableDataset
-from transformers import Trainer, TrainingArguments
-from traindyno.callbacks.hf_trainer import StepLogCallback
-
-rows, options, seen = [{"x": torch.ones(4)}] * 22, eval(sys.argv[1]), []
-
-class Stream(IterableDataset):
-    def __iter__(self):
-        return iter(rows)
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = torch.nn.Linear(4, 1)
-    def forward(self, x, labels=None):
-        return {"loss": self.layer(x).square().mean()}
-
-class Counting(Trainer):
-    def compute_loss(self, model, inputs, *arguments, **others):
-        seen.append(len(inputs["x"]))
-        return super().compute_loss(model, inputs, *arguments, **others)
-
-given = dict(output_dir="out", save_strategy="no", report_to=[], use_cpu=True, max_steps=7)
-given["disable_tqdm"] = True
-data = Stream() if sys.argv[2] == "stream" else rows
-arguments = TrainingArguments(**given, **options)
-Counting(Model(), arguments, train_dataset=data, callbacks=[StepLogCallback()]).train()
-print(f"truth {torch.distributed.get_rank()} {seen}", flush=True)
-time.sleep(0.3)
-torch.distributed.destroy_process_group()
-"""
-
-
 @pytest.mark.parametrize(
     ("data", "options"),
     [
@@ -297,7 +296,7 @@ torch.distributed.destroy_process_group()
     ],
     ids=["split", "filled up", "dispatched"],
 )
-def test_each_of_two_processes_counts_the_rows_that_it_got(
+def test_each_of_two_processes_counts_its_own_rows(
     data: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     script = tmp_path / "script.py"
@@ -309,10 +308,8 @@ def test_each_of_two_processes_counts_the_rows_that_it_got(
     )
     accumulated = options.get("gradient_accumulation_steps", 1)
     for rank in (0, 1):
-        samples, seen = (
-            [step["samples"] for step in end.of_kind("step", rank)],
-            eval(truths[str(rank)]),
-        )
+        samples = [step["samples"] for step in end.of_kind("step", rank)]
+        seen = eval(truths[str(rank)])
         assert sum(samples) == sum(seen)
         assert len(samples) == 7
         if accumulated == 1:
@@ -322,7 +319,8 @@ def test_each_of_two_processes_counts_the_rows_that_it_got(
 class Network(L.LightningModule):  # type: ignore[misc,unused-ignore]
     def __init__(self, seen: Seen) -> None:
         super().__init__()
-        self.layer, self.seen = nn.Linear(2, 1), seen
+        self.layer = nn.Linear(2, 1)
+        self.seen = seen
 
     def training_step(self, batch: Any) -> torch.Tensor:
         parts = [
@@ -363,11 +361,13 @@ def pairs(count: int, **options: Any) -> DataLoader[Any]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_lightnings_samples_are_the_rows_that_it_trained(
+def test_lightnings_samples_are_its_trained_rows(
     seed: int, tmp_path: Path, step_log: StepLogger
 ) -> None:
-    draw, seen = random.Random(seed), Seen()
-    rows, accumulated = draw.randint(9, 40), draw.choice([1, 2, 3])
+    draw = random.Random(seed)
+    seen = Seen()
+    rows = draw.randint(9, 40)
+    accumulated = draw.choice([1, 2, 3])
     budget = [list(range(begin, min(rows, begin + 1 + begin % 5))) for begin in range(0, rows, 5)]
     several = {"a": pairs(rows, batch_size=4), "b": pairs(rows // 2, batch_size=3)}
     loader: Any = [pairs(rows, batch_size=4), pairs(rows, batch_sampler=budget), several][seed % 3]
@@ -388,10 +388,14 @@ def test_several_trainings_in_a_process_count_on_and_a_search_counts_its_last_ba
     """K-fold, stages, and searches for a batch that fits into the memory, at any place among
     them.
     """
-    draw, truth, searches = random.Random(seed), list[int](), list[str]()
-    callback, trainings = hf_trainer.StepLogCallback(), draw.randint(2, 3)
+    draw = random.Random(seed)
+    truth = list[int]()
+    searches = list[str]()
+    callback = hf_trainer.StepLogCallback()
+    trainings = draw.randint(2, 3)
     for _ in range(trainings):
-        seen, batch = Seen(), draw.choice([8, 16])
+        seen = Seen()
+        batch = draw.choice([8, 16])
         most = draw.choice([1000, batch - 1, 5])
         CountingTrainer(
             Model(),

@@ -145,7 +145,7 @@ def labels(*values: object) -> list[Labelled]:
 @pytest.mark.parametrize(
     "values", [(2, 0, True), (2.0, 0.0, 1.0), ("2", "0", "1"), ("2.0", "0", "1.0")]
 )
-def test_labels_that_are_whole_numbers_stay_what_they_are(values: tuple[object, ...]) -> None:
+def test_labels_of_whole_numbers_stay_the_same(values: tuple[object, ...]) -> None:
     numbers = number_labels(labels(*values), 3)
     assert [numbers.number(label) for label in labels(*values)] == [2, 0, 1]
     assert numbers.names == {}
@@ -222,7 +222,7 @@ def test_buckets_have_each_sample_once_an_epoch(count: int, samples_per_step: in
         assert sorted(seen[epoch * count : (epoch + 1) * count]) == list(range(count))
 
 
-def test_what_is_held_out_is_drawn_at_random_from_every_class_in_its_proportion() -> None:
+def test_held_out_rows_are_drawn_at_random_from_every_class_in_its_proportion() -> None:
     sequences = ragged(*[3] * 400).select(np.arange(400))
     by_class = replace(sequences, labels=np.repeat([0, 1], [300, 100]))
     train, held_out = hold_out(by_class, seed=1)
@@ -241,7 +241,7 @@ def test_selected_sequences_of_one_length_are_read_as_blocks() -> None:
     assert part.block(np.array([1, 0])).tolist() == [[4, 4], [2, 2]]
 
 
-def test_batches_are_of_the_types_that_models_take() -> None:
+def test_batches_have_the_types_of_models_inputs() -> None:
     batch = Collate(task=Task.SEQUENCE_CLASSIFICATION, pad_to=None)(
         ragged(2, 2), np.array([1, 0]), np.array([0, 1])
     )

@@ -71,7 +71,7 @@ def check(*, masking: bool) -> None:
     refuse_unless_documents_are_apart(setup, strategy, 64)
 
 
-def test_a_model_that_joins_documents_is_refused_where_they_have_to_be_apart() -> None:
+def test_a_model_joining_documents_is_refused_under_masking() -> None:
     """test_families.py tries the check with every family."""
     check(masking=False)
     with pytest.raises(

@@ -47,6 +47,13 @@ pytestmark = pytest.mark.usefixtures("of_one_thread")
 LEAST_EQUAL = 120
 SHARDED = with_tensor_plan(NAMES) if NIGHTLY else ()
 REQUIREMENTS = DOCUMENT.parents[1] / "requirements.txt"
+SOME_POSITIONED = (
+    *(
+        f"causal-lm/{kind}"
+        for kind in ("bart", "gemma3", "gpt2", "llama4", "prophetnet", "roberta")
+    ),
+    *(f"masked-lm/{kind}" for kind in ("bert", "esm", "longformer", "mpnet", "roberta", "xmod")),
+)
 
 
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)
@@ -55,7 +62,7 @@ def test_a_family_trains_as_its_row_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else TRAINED)
-def test_weight_decay_is_of_the_parameters_that_the_trainer_decays(name: str) -> None:
+def test_weight_decay_is_of_the_same_parameters_as_in_the_trainer(name: str) -> None:
     try:
         model = blueprint_of(Case(model=name, layer_count=None)).model
     except (RunError, *NOT_COUNTED) as error:
@@ -67,10 +74,15 @@ def test_weight_decay_is_of_the_parameters_that_the_trainer_decays(name: str) ->
     )
     groups = build_optimizer(model.parameters(), settings, 0.1).param_groups
     decayed = {
-        id(each) for group in groups for each in group["params"] if group["weight_decay"] == 0.5
+        id(parameter)
+        for group in groups
+        for parameter in group["params"]
+        if group["weight_decay"] == 0.5
     }
-    assert [name for name, each in model.named_parameters() if id(each) in decayed] == [
-        name for name, each in model.named_parameters() if name in wanted and each.requires_grad
+    assert [name for name, parameter in model.named_parameters() if id(parameter) in decayed] == [
+        name
+        for name, parameter in model.named_parameters()
+        if name in wanted and parameter.requires_grad
     ]
 
 
@@ -84,9 +96,9 @@ def divided() -> dict[str, dict[str, str]]:
 def test_a_family_trains_divided_as_its_row_says(
     name: str, divided: dict[str, dict[str, str]]
 ) -> None:
-    found = divided[name]
+    by_way = divided[name]
     recorded = recorded_outcomes(name)
-    assert found == {way: recorded[way] for way in found}
+    assert by_way == {way: recorded[way] for way in by_way}
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +110,8 @@ def sharded() -> dict[str, dict[str, str]]:
 def test_a_family_with_a_tensor_plan_trains_as_one_process_or_is_refused(
     name: str, sharded: dict[str, dict[str, str]]
 ) -> None:
-    found = sharded[name]["tensor"]
-    assert found == "equal" or found.startswith("refused: "), found
+    outcome = sharded[name]["tensor"]
+    assert outcome == "equal" or outcome.startswith("refused: "), outcome
 
 
 @pytest.mark.parametrize(
@@ -113,7 +125,7 @@ def test_a_family_with_a_tensor_plan_trains_as_one_process_or_is_refused(
         ("masked-lm/longformer", True),
     ],
 )
-def test_parameters_without_a_gradient_are_searched_for_only_where_there_are_some(
+def test_parameters_without_a_gradient_are_searched_for_only_in_models_with_some(
     name: str, expected: bool
 ) -> None:
     case = Case(model=name, layer_count=None, is_padded=False)
@@ -124,15 +136,6 @@ def test_parameters_without_a_gradient_are_searched_for_only_where_there_are_som
     loss = Objective(model.train(), WORKLOADS[name][0])(**global_batch(name, 0, is_padded=False))
     loss.backward()
     assert any(parameter.grad is None for parameter in model.parameters()) is expected
-
-
-SOME_POSITIONED = (
-    *(
-        f"causal-lm/{kind}"
-        for kind in ("bart", "gemma3", "gpt2", "llama4", "prophetnet", "roberta")
-    ),
-    *(f"masked-lm/{kind}" for kind in ("bert", "esm", "longformer", "mpnet", "roberta", "xmod")),
-)
 
 
 @pytest.mark.parametrize("name", NAMES if NIGHTLY else SOME_POSITIONED)
@@ -167,7 +170,7 @@ def test_the_file_has_every_family_of_the_pinned_version() -> None:
     assert [f"{task}/{kind}" for kind, task, *_ in read_rows(FAMILY_FILE)] == NAMES
 
 
-def test_the_page_sums_up_what_the_files_hold() -> None:
+def test_the_page_sums_up_the_files() -> None:
     assert page() in DOCUMENT.read_text()
     assert section() in DOCUMENT.read_text()
 

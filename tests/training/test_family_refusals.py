@@ -51,7 +51,7 @@ def config_of(kind: str) -> PreTrainedConfig:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_tensor_degree_is_accepted_or_refused_with_what_is(name: str) -> None:
+def test_a_tensor_degree_is_accepted_or_refused_with_possible_ones(name: str) -> None:
     task, _, kind = name.partition("/")
     for degree in (2, 3, 5):
         problem = check_division(Task(task), config_of(kind), TensorDivision(degree=degree))
@@ -79,15 +79,11 @@ def test_a_cut_is_refused_before_the_first_job_as_the_job_would(name: str) -> No
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("mesh", MESHES)
-def test_a_family_is_placed_on_a_mesh_or_refused_with_what_would_be_accepted(
-    mesh: str, name: str
-) -> None:
+def test_a_family_is_placed_on_a_mesh_or_refused_with_possible_ones(mesh: str, name: str) -> None:
     processes, degrees = MESHES[mesh]
     case = Case(model=name, options={"strategy": Strategy.MESH, **degrees}, layer_count=None)
-    blueprint, topology = (
-        small_model(name, **case.options),
-        Topology(world_size=processes, local_world_size=processes),
-    )
+    blueprint = small_model(name, **case.options)
+    topology = Topology(world_size=processes, local_world_size=processes)
     with fake_process_group(topology):
         try:
             build_strategy(make_setup(case, topology)).place(blueprint)

@@ -65,7 +65,7 @@ def test_a_mixture_of_experts_works_with_the_chosen_experts_only() -> None:
 @pytest.mark.parametrize(
     ("task", "kind"), [(Task.MASKED_LM, "longformer"), (Task.CAUSAL_LM, "jetmoe")]
 )
-def test_flops_that_depend_on_the_data_are_unknown(task: Task, kind: str) -> None:
+def test_flops_depending_on_the_data_are_unknown(task: Task, kind: str) -> None:
     config = small_config(kind)
     size = measure_size(task, config, 8)
     assert size.flops_per_token is None

@@ -175,7 +175,7 @@ def test_no_code_of_a_folder_runs_in_plan_preparation_and_job(kind: str, tmp_pat
     assert all(end.exit_code != 0 for end in ends)
 
 
-def test_a_suite_that_allows_it_says_so_and_runs_the_code_in_its_jobs_only(tmp_path: Path) -> None:
+def test_an_allowing_suite_says_so_and_runs_the_code_in_its_jobs_only(tmp_path: Path) -> None:
     model = tmp_path / "model"
     marker = plant(model, "planted")
     suite = parse_suite(suite_document(model, trust_remote_code=True))

@@ -37,6 +37,43 @@ SWEEP = {
     "ddp": run_document(settings={**DDP, "precision": "bf16"}),
     "fsdp": run_document(settings={**DDP, "strategy": "fsdp"}),
 }
+# In place of training/main.py: it counts what the real one allocates.
+TRACKED = f"""
+import os, sys
+from pathlib import Path
+
+
+def main() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "training"]:
+        del sys.modules[name]
+    sys.path.insert(0, {str(REPO_ROOT)!r})
+    from training.main import main as train
+    from training.memory.tracker import MemoryTracker
+
+    with MemoryTracker() as tracker:
+        leave = os._exit  # as the real program does, so that nothing after it runs
+
+        def note_and_leave(code: int) -> None:
+            folder = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"])
+            (folder / ("peak-" + os.environ.get("RANK", "0"))).write_text(str(max(tracker.levels)))
+            leave(code)
+
+        os._exit = note_and_leave
+        train()
+"""
+DRAWS = """
+import os, random
+from pathlib import Path
+
+import numpy as np
+import numpy.random
+
+
+def main() -> None:
+    path = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], "drawn-" + os.environ.get("RANK", "0"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{random.random()} {np.random.random()}")
+"""
 
 
 def carry(root: Path, documents: Mapping[str, Any], texts: Path) -> SharedJob:
@@ -69,47 +106,6 @@ def forked(tmp_path_factory: pytest.TempPathFactory, texts: Path) -> SharedJob:
     return carry(tmp_path_factory.mktemp("job"), DOCUMENTS, texts)
 
 
-# In place of training/main.py: it counts what the real one allocates.
-TRACKED = f"""
-import os, sys
-from pathlib import Path
-
-
-def main() -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "training"]:
-        del sys.modules[name]
-    sys.path.insert(0, {str(REPO_ROOT)!r})
-    from training.main import main as train
-    from training.memory.tracker import MemoryTracker
-
-    with MemoryTracker() as tracker:
-        leave = os._exit  # as the real program does, so that nothing after it runs
-
-        def note_and_leave(code: int) -> None:
-            folder = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"])
-            (folder / ("peak-" + os.environ.get("RANK", "0"))).write_text(str(tracker.peak_bytes))
-            leave(code)
-
-        os._exit = note_and_leave
-        train()
-"""
-
-
-DRAWS = """
-import os, random
-from pathlib import Path
-
-import numpy as np
-import numpy.random
-
-
-def main() -> None:
-    path = Path(os.environ["TRAINDYNO_STEP_LOG_DIRECTORY"], "drawn-" + os.environ.get("RANK", "0"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{random.random()} {np.random.random()}")
-"""
-
-
 def lines_of(job: SharedJob, run_id: str, rank: int = 0) -> list[dict[str, Any]]:
     (path,) = (job.folder() / run_id / "step_log" / "job-a1").glob(f"rank-{rank:05d}.*.jsonl")
     return [json.loads(line) for line in path.read_text().splitlines()]
@@ -133,10 +129,10 @@ def test_forked_runs_train_as_new_interpreters_do(
         == losses(fresh.lines())
     )
     (known,) = (line["facts"] for line in fresh.lines() if line["kind"] == "environment")
-    (found,) = (
+    (facts,) = (
         line["facts"] for line in lines_of(forked, "again") if line["kind"] == "environment"
     )
-    assert found == {**known, "shared_job": {"place": 4, "forked": True}}
+    assert facts == {**known, "shared_job": {"place": 4, "forked": True}}
 
 
 @pytest.mark.nightly

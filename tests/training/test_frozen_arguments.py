@@ -65,7 +65,7 @@ def test_unknown_hyperparameter_is_refused(pack: str, capsys: pytest.CaptureFixt
     assert "unrecognized arguments" in capsys.readouterr().err
 
 
-def test_library_settings_of_tensor_parallelism_are_those_of_the_request() -> None:
+def test_library_settings_of_tensor_parallelism_equal_the_request() -> None:
     sent = hyperparameters_of("seed001_gptj_smp_v1_tensor_parallel")
     settings = gptj_arguments.library_settings(
         gptj_arguments.parse_arguments(command_arguments(sent))
@@ -96,7 +96,7 @@ def test_library_settings_have_the_launchers_schedule_and_sharding_if_it_is_on()
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.folder)
-def test_containers_install_the_versions_that_make_frozen_runs(trial: Trial) -> None:
+def test_containers_install_the_versions_of_frozen_runs(trial: Trial) -> None:
     lists = REPO_ROOT / "experiments" / "requirements"
     installed = pins(lists / f"{trial.environment}.txt") | pins(
         lists / f"{trial.environment.removeprefix('frozen_')}.txt"

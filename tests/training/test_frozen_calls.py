@@ -15,8 +15,6 @@ import pytest
 from experiments.gptj_parallel import arguments as gptj_arguments
 from tests.training.jobs import REPO_ROOT
 
-pytestmark = pytest.mark.nightly
-
 SIGNATURES = REPO_ROOT / "tests" / "data" / "frozen_signatures"
 FROZEN = REPO_ROOT / "experiments"
 LIBRARIES = {path.stem: json.loads(path.read_text()) for path in sorted(SIGNATURES.glob("*.json"))}
@@ -25,7 +23,7 @@ MODULES = {library["module"]: library for library in LIBRARIES.values()}
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``name``: after its module, or after its object. ``where``: file and line."""
+    """A call, named after its module or its object, with its file and line."""
 
     module: str
     name: str
@@ -58,17 +56,8 @@ def names_of_modules(tree: ast.AST) -> dict[str, str]:
                 if alias.name in MODULES
             }
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Tuple)
-            and isinstance(node.value, ast.Tuple)
-        ):
-            pairs = zip(node.targets[0].elts, node.value.elts, strict=True)
-            names |= {
-                ast.unparse(to): names[ast.unparse(of)]
-                for to, of in pairs
-                if ast.unparse(of) in names
-            }
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) in names:
+            names[ast.unparse(node.targets[0])] = names[ast.unparse(node.value)]
     return names
 
 
@@ -80,15 +69,16 @@ def calls_in(path: Path) -> Iterator[Call]:
     names = names_of_modules(tree)
     called = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
     decorators = {
-        id(each)
+        id(decorator)
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
-        for each in node.decorator_list
+        for decorator in node.decorator_list
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in names:
             where = f"{path.relative_to(REPO_ROOT)}:{node.lineno}"
-            module, call = names[ast.unparse(node.value)], called.get(id(node))
+            module = names[ast.unparse(node.value)]
+            call = called.get(id(node))
             if call is not None:
                 keywords = tuple(keyword.arg for keyword in call.keywords if keyword.arg)
                 yield Call(module, node.attr, where, len(call.args), keywords)
@@ -103,7 +93,10 @@ CALLS = [call for path in sorted(FROZEN.glob("*/*.py")) for call in calls_in(pat
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.where} {call.name}")
 def test_call_fits_its_published_signature(call: Call) -> None:
-    known = {each["name"]: each["signature"] for each in MODULES[call.module]["signatures"]}
+    known = {
+        published["name"]: published["signature"]
+        for published in MODULES[call.module]["signatures"]
+    }
     assert call.name in known, (
         f"{call.where} calls {call.name}, which has no signature in {SIGNATURES}"
     )
@@ -113,12 +106,14 @@ def test_call_fits_its_published_signature(call: Call) -> None:
 def test_every_signature_has_a_source_and_a_call() -> None:
     for library in LIBRARIES.values():
         called = {call.name for call in CALLS if call.module == library["module"]}
-        assert called == {each["name"] for each in library["signatures"]}, library["module"]
+        assert called == {published["name"] for published in library["signatures"]}, library[
+            "module"
+        ]
         stated = [*library["signatures"], *library.get("methods", [])]
         stated += [
             library[part] for part in ("backend", "entry_point", "parameters") if part in library
         ]
-        assert {each["source"] for each in stated} <= set(library["sources"])
+        assert {statement["source"] for statement in stated} <= set(library["sources"])
         assert all(source.startswith("https://") for source in library["sources"].values())
 
 
@@ -163,7 +158,7 @@ def test_backend_is_named_after_its_module_is_imported(script: str, library: str
     assert imported < started
 
 
-def test_the_training_compilers_launcher_finds_the_function_that_it_calls() -> None:
+def test_the_training_compilers_launcher_finds_its_called_function() -> None:
     entry_point = LIBRARIES["training_compiler"]["entry_point"]
     tree = ast.parse((FROZEN / "gpt2_compiler" / "train.py").read_text())
     (function,) = [
@@ -189,7 +184,7 @@ def test_the_training_compilers_launcher_finds_the_function_that_it_calls() -> N
         '--mp_parameters {"ddp":true,"partitions":4,"fp16":true}',
     ],
 )
-def test_settings_of_the_model_parallel_library_are_those_it_documents(arguments: str) -> None:
+def test_settings_of_the_model_parallel_library_are_documented(arguments: str) -> None:
     kinds = {"bool": bool, "int": int}
     documented = LIBRARIES["smdistributed_modelparallel"]["parameters"]["values"]
     for name, value in gptj_arguments.library_settings(

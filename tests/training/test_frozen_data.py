@@ -30,16 +30,18 @@ from tests.training.s3_server import NEEDS_S3, s3_server, upload
 pytestmark = pytest.mark.nightly
 
 TEXTS = {"a.txt": "one two three\n\nfour five\n", "b.txt": "six\n"}
+SENTENCES = {"train": ["1 2 3", '4 " 5', "6 7"], "dev": ["8 9", "10 11 é"]}
 
 
 class Words:
     """A tokenizer of numbers: each word is its own token."""
 
-    cls_token_id, sep_token_id = -1, -2
+    cls_token_id = -1
+    sep_token_id = -2
 
     def __call__(self, text: Any, **_options: Any) -> dict[str, Any]:
         return {
-            "input_ids": [self._tokens(each) for each in text]
+            "input_ids": [self._tokens(sentence) for sentence in text]
             if isinstance(text, list)
             else self._tokens(text)
         }
@@ -65,7 +67,7 @@ def test_text_too_short_for_a_process_is_refused() -> None:
         first_passages(["1 2", "3 4"], 2, 3, 1)
 
 
-def test_lines_streamed_from_s3_are_those_of_the_same_files_in_a_folder(
+def test_lines_streamed_from_s3_equal_the_same_files_in_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in TEXTS.items():
@@ -90,7 +92,7 @@ def test_lines_streamed_from_s3_are_those_of_the_same_files_in_a_folder(
     )
 
 
-def test_a_place_that_is_not_in_s3_is_refused() -> None:
+def test_a_place_outside_s3_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'/data/albert': expected s3://bucket/prefix"):
         text_lines.bucket_and_prefix("/data/albert")
 
@@ -125,7 +127,7 @@ def test_reviews_are_shared_evenly_and_no_more_are_read_than_the_steps_need(tmp_
         ),
     ],
 )
-def test_reviews_that_cannot_be_shared_are_refused(
+def test_indivisible_reviews_are_refused(
     tmp_path: Path, rows: list[str], processes: int, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -157,9 +159,6 @@ def test_a_folder_without_text_is_refused(tmp_path: Path) -> None:
         ValueError, match=r"no text was found at .* expected dataset_name, or files of one of"
     ):
         text_blocks.load_text(None, None, str(tmp_path))
-
-
-SENTENCES = {"train": ["1 2 3", '4 " 5', "6 7"], "dev": ["8 9", "10 11 é"]}
 
 
 def write_sst2(folder: Path, suffix: str) -> None:
@@ -202,7 +201,9 @@ def test_the_frozen_script_reads_the_files_made_of_sst2(
         numbers = Words()
         text = text.map(
             lambda row: {
-                "sentence": "".join(each for each in row["sentence"] if each in "0123456789 ")
+                "sentence": "".join(
+                    character for character in row["sentence"] if character in "0123456789 "
+                )
             }
         )
         tokens = [

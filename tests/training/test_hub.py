@@ -5,6 +5,7 @@ what it sends.
 import json
 import os
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ NEEDED = {
     "tokenizer.json",
     "tokenizer_config.json",
 }
+SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
+PICKLED = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,8 @@ def repositories(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "me" / "model" / "config.json").read_text()
     )
     write_numbered_rows(root / "me" / "numbered")
+    write_model(root / "me" / "vast")
+    os.truncate(root / "me" / "vast" / "model.safetensors", TOO_LARGE_BYTES)  # a sparse file
     return root
 
 
@@ -66,10 +71,19 @@ def write_numbered_rows(folder: Path) -> None:
     )
 
 
+@pytest.fixture(scope="module")
+def started(repositories: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    """One for all tests, because the process that forks their jobs knows its address."""
+    with hub_server(repositories, tmp_path_factory.mktemp("home")) as hub:
+        yield hub
+
+
 @pytest.fixture
-def hub(repositories: Path, tmp_path: Path) -> Iterator[Hub]:
-    with hub_server(repositories, tmp_path / "home") as started:
-        yield started
+def hub(started: Hub) -> Hub:
+    """It has sent nothing, and nothing of it is in the cache."""
+    shutil.rmtree(started.environment["HF_HOME"], ignore_errors=True)
+    started.sent.clear()
+    return started
 
 
 def prepared(folder: Path, hub: Hub, workload: dict[str, Any], **asked: Any) -> JobEnd:
@@ -87,12 +101,12 @@ def test_a_dataset_by_its_name_is_streamed_and_no_further_than_the_runs_need(
     data = {"dataset": {"path": "me/data"}, "examples": 10**6}
     end = prepared(tmp_path / "job", hub, data, packing=True, sequences=200)
     assert end.exit_code == 0, end.output
-    found = read_sequences(end.folder / "model" / "train")
-    assert (len(found), found.uniform_length) == (200, SEQUENCE_LENGTH)
+    sequences = read_sequences(end.folder / "model" / "train")
+    assert (len(sequences), sequences.uniform_length) == (200, SEQUENCE_LENGTH)
     assert {name for name in hub.sent if name.endswith(".parquet")} == {
         "train-00000-of-00006.parquet"
     }
-    assert not list((tmp_path / "home").rglob("*.arrow"))  # nothing of it is stored
+    assert not list(Path(hub.environment["HF_HOME"]).rglob("*.arrow"))  # nothing of it is stored
 
 
 @pytest.mark.nightly
@@ -110,7 +124,12 @@ def test_a_preparation_ends_while_the_rest_of_a_large_file_is_on_its_way(tmp_pat
     write_model(tmp_path / "hub" / "me" / "model")
     with hub_server(tmp_path / "hub", tmp_path / "home", delay_seconds=1.0) as slow:
         end = prepared(
-            tmp_path / "job", slow, {"dataset": {"path": "me/data"}}, packing=False, sequences=200
+            tmp_path / "job",
+            slow,
+            {"dataset": {"path": "me/data"}},
+            packing=False,
+            sequences=200,
+            is_forked=False,
         )
     assert end.exit_code == 0, end.output
     assert len(read_sequences(end.folder / "model" / "train")) == 200
@@ -120,7 +139,7 @@ def numbers(folder: Path) -> set[int]:
     return {int(number) for number in read_sequences(folder).tokens} - {0}  # 0 ends a text
 
 
-def test_a_split_may_be_a_slice_and_columns_that_are_not_needed_are_not_decoded(
+def test_a_split_may_be_a_slice_and_unneeded_columns_are_not_decoded(
     tmp_path: Path, hub: Hub
 ) -> None:
     data = {"path": "me/numbered", "split": "train[:20%]", "evaluation_split": "train[-5:]"}
@@ -130,7 +149,7 @@ def test_a_split_may_be_a_slice_and_columns_that_are_not_needed_are_not_decoded(
     assert numbers(end.folder / "model" / "evaluation") == set(range(47, 52))
 
 
-def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: Hub) -> None:
+def test_a_column_missing_in_a_dataset_of_the_hub_is_named(tmp_path: Path, hub: Hub) -> None:
     end = prepared(
         tmp_path / "job",
         hub,
@@ -141,7 +160,7 @@ def test_a_column_that_a_dataset_of_the_hub_lacks_is_named(tmp_path: Path, hub: 
     assert "me/data has no column 'words'; its columns are text, more" in end.failure
 
 
-def test_a_models_copy_holds_what_a_run_reads_once_and_a_run_needs_no_hub(
+def test_a_models_copy_holds_the_files_of_a_run_once_and_a_run_needs_no_hub(
     tmp_path: Path, hub: Hub, repositories: Path
 ) -> None:
     end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}})
@@ -162,7 +181,8 @@ def test_a_models_copy_holds_what_a_run_reads_once_and_a_run_needs_no_hub(
     # The lab's request names the copy, and this process is offline.
     changes = {"model": {"path": "s3://bucket/prepared/copy/"}, "tokenizer": None}
     document = run_document("gpt2", workload=changes, measurement={"max_steps": 2})
-    texts, channel = write_texts(tmp_path / "texts"), {"SM_CHANNEL_MODEL": str(copy)}
+    texts = write_texts(tmp_path / "texts")
+    channel = {"SM_CHANNEL_MODEL": str(copy)}
     run = run_training(tmp_path / "run", document, texts, environment=channel)
     assert run.exit_code == 0, run.output
     assert len(run.of_kind("step")) == 2
@@ -175,21 +195,16 @@ def test_a_model_without_weights_is_named(tmp_path: Path, hub: Hub) -> None:
     assert "the model me/bare has no weights in safetensors or PyTorch's format" in end.failure
 
 
-def test_a_model_that_the_volume_cannot_hold_is_refused_before_it_is_loaded(tmp_path: Path) -> None:
-    folder = tmp_path / "hub" / "me" / "model"
-    write_model(folder)
-    os.truncate(folder / "model.safetensors", TOO_LARGE_BYTES)  # a sparse file
-    with hub_server(tmp_path / "hub", tmp_path / "home") as hub:
-        end = prepared(tmp_path / "job", hub, {"dataset": {"format": "synthetic"}})
+def test_a_model_too_large_for_the_volume_is_refused_before_it_is_loaded(
+    tmp_path: Path, hub: Hub
+) -> None:
+    asked = {"model": {"path": "me/vast"}, "dataset": {"format": "synthetic"}}
+    end = prepared(tmp_path / "job", hub, asked)
     assert end.exit_code != 0
-    assert "the model me/model needs 4,398.0 GB" in end.failure
+    assert "the model me/vast needs 4,398.0 GB" in end.failure
     assert "expected a larger job.volume_size_gb" in end.failure
     assert "user_code_error" in end.failure
     assert "model.safetensors" not in hub.sent
-
-
-SHARDS = [f"model-0000{number}-of-00002.safetensors" for number in (1, 2)]
-PICKLED = [f"pytorch_model-0000{number}-of-00002.bin" for number in (1, 2)]
 
 
 @pytest.mark.parametrize(

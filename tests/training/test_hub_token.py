@@ -33,7 +33,8 @@ class Secrets:
 
 
 def use(text: str) -> dict[str, str]:
-    secrets, environment = Secrets(), dict[str, str]()
+    secrets = Secrets()
+    environment = dict[str, str]()
     answer = {"ARN": ARN, "Name": "hub", "SecretString": text}
     secrets.stubber.add_response("get_secret_value", answer, {"SecretId": ARN})
     use_hub_token(ARN, environment=environment, connect=secrets.connect)
@@ -44,18 +45,18 @@ def use(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "text", [TOKEN, f" {TOKEN}\n", f'{{"token": "{TOKEN}"}}', f'{{"HF_TOKEN": "{TOKEN}"}}']
 )
-def test_the_secret_is_the_token_or_an_object_that_holds_it(text: str) -> None:
+def test_the_secret_is_the_token_or_an_object_with_it(text: str) -> None:
     assert use(text) == {"HF_TOKEN": TOKEN}
 
 
-def test_without_a_secret_nothing_is_asked_and_a_token_that_is_there_stays() -> None:
+def test_without_a_secret_nothing_is_asked_and_an_existing_token_stays() -> None:
     secrets = Secrets()
     use_hub_token(None, environment={}, connect=secrets.connect)
     use_hub_token(ARN, environment={"HF_TOKEN": "own"}, connect=secrets.connect)
     assert secrets.regions == []
 
 
-def test_a_secret_that_may_not_be_read_is_named_and_not_shown() -> None:
+def test_an_unreadable_secret_is_named_and_not_shown() -> None:
     secrets = Secrets()
     secrets.stubber.add_client_error("get_secret_value", "AccessDeniedException", TOKEN)
     with pytest.raises(
@@ -65,6 +66,6 @@ def test_a_secret_that_may_not_be_read_is_named_and_not_shown() -> None:
     assert TOKEN not in str(raised.value)
 
 
-def test_an_object_without_the_token_says_which_field_is_expected() -> None:
+def test_an_object_without_the_token_says_the_expected_field() -> None:
     with pytest.raises(WorkloadError, match="expected a text field token or HF_TOKEN"):
         use('{"password": "x"}')

@@ -21,7 +21,7 @@ FOR_FILES_ONLY = ("pyarrow", "datasets", "pandas", "s3torchconnector")
         ("traindyno.callbacks", ("torch", "boto3")),
     ],
 )
-def test_what_is_not_needed_is_not_loaded(module: str, unneeded: Sequence[str]) -> None:
+def test_unneeded_modules_are_not_loaded(module: str, unneeded: Sequence[str]) -> None:
     """By a run on tokens that exist, by the survey of a plan, and by a step log."""
     code = f"import sys, {module}; print([name for name in {unneeded} if name in sys.modules])"
     answer = subprocess.run(

@@ -30,6 +30,9 @@ from traindyno.core.run.workload import Workload
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.slices.estimates.candidates import EstimatedWork, find_candidates
 
+# Its memory is in the cache; a further --data counts.
+ESTIMATED = (*WORK, "--instance", "ml.g5.xlarge")
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -51,16 +54,17 @@ def _one_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> None:
+def test_plan_accepts_a_suite_of_estimated_cells(tmp_path: Path) -> None:
     answer = init(tmp_path, "init", *WORK, *FILES, "--format", "json")
     assert answer.status == 0, answer.errors
     cells = answer.json()["cells"]
     assert all(
-        each["fits"] and each["usd"]["low"] < each["usd"]["mean"] < each["usd"]["high"]
-        for each in cells
+        planned_cell["fits"]
+        and planned_cell["usd"]["low"] < planned_cell["usd"]["mean"] < planned_cell["usd"]["high"]
+        for planned_cell in cells
     )
     costs = [
-        each["usd"]["mean"] for each in cells[1:-1]
+        planned_cell["usd"]["mean"] for planned_cell in cells[1:-1]
     ]  # between the usual cell and the compiled one
     assert costs == sorted(costs)
     usual = cells[0]
@@ -72,14 +76,17 @@ def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> 
     assert usual["tokens_per_second"] == pytest.approx(tokens / usual["seconds"]["mean"])
     assert usual["usd_per_billion_tokens"] == pytest.approx(usual["usd"]["mean"] / tokens * 1e9)
     assert answer.json()["too_little"] is None
-    assert {each["settings"]["instance"]: each["quota"]["have"] for each in cells}[
-        "ml.g6e.xlarge"
-    ] == 0
+    assert {
+        planned_cell["settings"]["instance"]: planned_cell["quota"]["have"]
+        for planned_cell in cells
+    }["ml.g6e.xlarge"] == 0
     assert any(
         "request-service-quota-increase" in line for line in answer.json()["before_it_can_run"]
     )
     planned = init(tmp_path, "plan", "suite.yaml", *FILES, "--format", "json")
-    assert [each["label"] for each in planned.json()["cells"]] == [each["label"] for each in cells]
+    assert [planned_cell["label"] for planned_cell in planned.json()["cells"]] == [
+        planned_cell["label"] for planned_cell in cells
+    ]
     kept = written(tmp_path)["estimates"]
     assert (kept["examples"], kept["sequence_length"]) == (100_000, 512)
     for estimated, cell in zip(cells, planned.json()["cells"], strict=True):
@@ -87,7 +94,7 @@ def test_a_suite_of_estimated_cells_is_one_that_plan_accepts(tmp_path: Path) -> 
             assert kept["cells"][cell["cell_id"]][name] == pytest.approx(estimated[name], rel=1e-3)
 
 
-def test_the_name_of_the_file_is_made_one_of_a_suite(tmp_path: Path) -> None:
+def test_the_name_of_the_file_becomes_the_name_of_a_suite(tmp_path: Path) -> None:
     """As `plan` makes it of a file without a name."""
     answer = init(
         tmp_path, "init", "my_first suite.yaml", *WORK, *FILES, "--instance", "ml.g5.xlarge"
@@ -111,7 +118,7 @@ def test_a_type_alone_leads_to_a_suite_without_refusal_and_without_the_other_typ
     assert suite["training"]["precision"] == "bf16"
 
 
-def test_without_an_account_prices_are_those_of_a_snapshot_and_quotas_the_defaults(
+def test_without_an_account_prices_come_from_a_snapshot_and_quotas_are_the_defaults(
     tmp_path: Path,
 ) -> None:
     answer = init(tmp_path, "init", *WORK, "--instance", "ml.g5.xlarge")
@@ -157,7 +164,7 @@ def test_the_configuration_of_a_hub_id_is_fetched_or_the_model_is_refused(tmp_pa
         assert not (tmp_path / "suite.yaml").exists()
         answer = hub_init(tmp_path, "owner/gpt", hub.environment, "--format", "json")
     assert answer.status == 0, answer.errors
-    assert all(each["memory_bytes"] and each["usd"] for each in answer.json()["cells"])
+    assert all(cell["memory_bytes"] and cell["usd"] for cell in answer.json()["cells"])
     assert written(tmp_path)["model"] == "owner/gpt"
     assert "model.safetensors" not in hub.sent
     (tmp_path / "suite.yaml").unlink()
@@ -167,7 +174,7 @@ def test_the_configuration_of_a_hub_id_is_fetched_or_the_model_is_refused(tmp_pa
     assert "HF_TOKEN" in answer.errors
 
 
-def test_types_that_are_left_out_and_work_that_is_too_little_are_said(tmp_path: Path) -> None:
+def test_left_out_types_and_too_little_work_are_said(tmp_path: Path) -> None:
     types = ("ml.g5.xlarge", "ml.g5.2xlarge", "ml.g5.12xlarge", "ml.p4d.24xlarge")
     named = [word for name in types for word in ("--instance", name)]
     work = [*MODEL, "--examples", "100", "--max-usd", "50"]
@@ -191,14 +198,12 @@ def test_paths_of_options_begin_at_the_current_folder_as_everywhere(tmp_path: Pa
         ("own/inner/suite.yaml", "../../data.csv"),
         ("suite.yaml", "data.csv"),
     ):
-        work = ("--model", "config.json", "--data", "data.csv", "--task", "causal-lm")
-        limits = ("--examples", "10000", "--max-usd", "50", "--instance", "ml.g5.xlarge")
-        answer = init(tmp_path, "init", suite, *work, *limits, *FILES)
+        answer = init(tmp_path, "init", suite, *ESTIMATED, "--data", "data.csv", *FILES)
         assert answer.status == 0, answer.errors
         assert yaml.safe_load((tmp_path / suite).read_text())["dataset"] == data
     (tmp_path / "own" / "inner" / "rows.csv").write_text("text\na\nb\n")
-    options = ("--model", "config.json", "--data", "own/inner/rows.csv", "--task", "causal-lm")
-    answer = init(tmp_path, "init", "own/second.yaml", *options, "--max-usd", "50", *FILES)
+    options = (*ESTIMATED, "--data", "own/inner/rows.csv")
+    answer = init(tmp_path, "init", "own/second.yaml", *options, *FILES)
     assert answer.status == 0, answer.errors
     assert (
         yaml.safe_load((tmp_path / "own/second.yaml").read_text())["dataset"] == "./inner/rows.csv"
@@ -208,7 +213,7 @@ def test_paths_of_options_begin_at_the_current_folder_as_everywhere(tmp_path: Pa
 def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> None:
     rows = [f"{n},{'ab'[n % 2]} c d,{n % 3},{n % 2}" for n in range(9)]
     (tmp_path / "data.csv").write_text("\n".join(["id,body,mood,stars", *rows]))
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "n_layer": 2, "n_embd": 96}))
     (tmp_path / "prices.yaml").write_text(PRICES)
     (tmp_path / "quotas.yaml").write_text(QUOTAS)
     person, terminal = os.openpty()
@@ -238,12 +243,12 @@ def test_in_a_terminal_a_refused_answer_is_asked_for_again(tmp_path: Path) -> No
     os.close(terminal)
     assert done.returncode == 0, done.stderr
     said = " ".join((done.stdout + done.stderr).split())
-    for each in (
+    for refused_option in (
         "a task of the built-in trainer",
         "'./nowhere' does not exist",
         "Input should be a valid number",
     ):
-        assert each in said, said
+        assert refused_option in said, said
     assert written(tmp_path)["dataset"] == {
         "path": "data.csv",
         "text_column": "body",
@@ -269,18 +274,16 @@ def test_a_missing_column_is_refused_by_its_name(option: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("columns", [0, 3000])
-def test_data_that_no_run_could_read_is_refused_in_a_few_words(
-    columns: int, tmp_path: Path
-) -> None:
+def test_unreadable_data_is_refused_in_a_few_words(columns: int, tmp_path: Path) -> None:
     """A folder of links only, and a table of many columns of which none is named."""
-    header = ",".join(f"column{number}" for number in range(columns))
+    header = ",".join(f"column{number}" for number in range(columns)) or "text"
     (tmp_path / "data.csv").write_text(f"{header}\n{header}\n")
     (tmp_path / "texts").mkdir()
     if columns:
         (tmp_path / "data.csv").rename(tmp_path / "texts" / "data.csv")
     else:
         (tmp_path / "texts" / "data.csv").symlink_to(tmp_path / "data.csv")
-    options = ["texts" if each == MODEL[5] else each for each in WORK]
+    options = ["texts" if argument == MODEL[5] else argument for argument in WORK]
     answer = init(
         tmp_path, "init", *(options if not columns else [*options[:6], "--max-usd", "50"]), *FILES
     )
@@ -294,14 +297,14 @@ def test_data_that_no_run_could_read_is_refused_in_a_few_words(
     assert not (tmp_path / "suite.yaml").exists()
 
 
-def test_a_model_that_fits_nowhere_is_refused_and_a_file_is_kept(tmp_path: Path) -> None:
+def test_a_model_without_a_fitting_type_is_refused_and_a_file_is_kept(tmp_path: Path) -> None:
     (tmp_path / "large.json").write_text(
         json.dumps({**CONFIG, "n_layer": 96, "n_embd": 12288, "n_head": 96})
     )
     large = (
         "--model",
         "large.json",
-        *(each for each in WORK if each not in ("--model", "config.json")),
+        *(argument for argument in WORK if argument not in ("--model", "config.json")),
     )
     answer = init(tmp_path, "init", *large, *FILES)
     assert answer.status == 2
@@ -317,9 +320,9 @@ def test_an_adapter_is_in_each_cell_and_plan_accepts_the_suite(tmp_path: Path) -
     asked = ("--adapter", "16", "--instance", "ml.g5.xlarge", *FILES, "--format", "json")
     answer = init(tmp_path, "init", *WORK, *asked)
     assert answer.status == 0, answer.errors
-    settings = [each["settings"] for each in answer.json()["cells"]]
-    assert {each["adapter"]["rank"] for each in settings} == {16}
-    assert {each["base_weights"] for each in settings} == {"bf16"}
+    settings = [cell["settings"] for cell in answer.json()["cells"]]
+    assert {setting["adapter"]["rank"] for setting in settings} == {16}
+    assert {setting["base_weights"] for setting in settings} == {"bf16"}
     adapter = {"rank": 16, "learning_rate": 2e-4}
     assert written(tmp_path)["training"]["adapter"] == adapter
     planned = init(tmp_path, "plan", "suite.yaml", *FILES, "--format", "json")

@@ -28,6 +28,7 @@ from traindyno.core.suite.suite_file import parse_part
 from traindyno.slices.estimates import first_suite
 from traindyno.slices.estimates.candidates import FROZEN_BYTES
 from traindyno.slices.estimates.first_suite import NothingFits
+from training.memory.__main__ import answer
 from training.models.flops import measure_size
 from training.models.model_config import model_config
 from training.models.shape import measure_shape
@@ -41,13 +42,14 @@ MODELS: dict[str, dict[str, Any]] = json.loads(
 TECHNIQUES = ("eval", "dpo", "grpo", "ppo", "rft")
 #: Of a recipe that names none; most fine-tuning recipes have it.
 SEQUENCE_LENGTH = 4096
-PLAN, NO_STEP_FITS, NO_PRICE, NO_CONFIGURATION = (
-    "plan",
-    "no step fits",
-    "no known price",
-    "no public configuration",
-)
+PLAN = "plan"
+NO_STEP_FITS = "no step fits"
+NO_PRICE = "no known price"
+NO_CONFIGURATION = "no public configuration"
 NO_TASK = "a technique that the built-in trainer lacks"
+#: All of them count the FLOPs of 26 models.
+DRAWN = RECIPES if NIGHTLY else RECIPES[::12]
+EXPECTED_OF_DRAWN = {PLAN: 6, NO_STEP_FITS: 1, NO_TASK: 18, NO_CONFIGURATION: 1}
 
 
 def _letters(text: str) -> str:
@@ -58,7 +60,9 @@ def _options(recipe: dict[str, str], folder: Path) -> tuple[str, ...]:
     """The recipe's technique is the task, its types and nodes are the most that a cell may use."""
     name = f"{recipe['Technique']} {recipe['Adapter']} {recipe['Model']}".lower()
     distils = ("distillation",) if recipe["Technique"] == "Distillation" else ()
-    task = next(iter((*distils, *(each for each in TECHNIQUES if each in name), "causal-lm")))
+    task = next(
+        iter((*distils, *(technique for technique in TECHNIQUES if technique in name), "causal-lm"))
+    )
     known = [
         model
         for model in MODELS
@@ -70,9 +74,9 @@ def _options(recipe: dict[str, str], folder: Path) -> tuple[str, ...]:
         Path(model).write_text(json.dumps(MODELS[known[0]]["config"]), encoding="utf-8")
     length = recipe["Seq Length"].replace(",", "").replace("-", str(SEQUENCE_LENGTH))
     types = [
-        f"--instance=ml.{each.strip()}"
-        for each in recipe["Instance Type"].split(",")
-        if "." in each
+        f"--instance=ml.{instance.strip()}"
+        for instance in recipe["Instance Type"].split(",")
+        if "." in instance
     ]
     nodes = recipe["Nodes"].replace("-", "1")
     adapter = ("--adapter=16",) if "lora" in name else ()
@@ -91,8 +95,8 @@ def _outcome(done: Result) -> str:
     """Of a plan, that each cell has all figures; else the reason."""
     if done.exit_code == 0:
         assert all(
-            each["memory_bytes"] and each["seconds"] and each["usd"]
-            for each in json.loads(done.stdout)["cells"]
+            cell["memory_bytes"] and cell["seconds"] and cell["usd"]
+            for cell in json.loads(done.stdout)["cells"]
         )
         return PLAN
     if isinstance(done.exception, ConfigurationUnreachable):
@@ -109,30 +113,31 @@ def _state(estimator: MemoryEstimator, settings: Settings) -> MemoryFinding:
     """Parameters and gradients in fp32 and the two states of AdamW, or the frozen weights: what a
     step needs at least.
     """
-    shape, processes = estimator.shape(), world_size(settings)
+    shape = estimator.shape()
+    processes = world_size(settings)
     assert shape is not None
     assert processes is not None
     parts = processes if settings.strategy is Strategy.FSDP else 1
     bytes_each = 16.0 if settings.adapter is None else FROZEN_BYTES[settings.base_weights]
     held = int(bytes_each * shape.parameters) // parts
     return MemoryFinding(
-        estimate=MemoryEstimate(
-            peak_bytes=held, parameter_bytes=held, gradient_bytes=0, optimizer_bytes=0
-        )
+        estimate=MemoryEstimate(peak_bytes=held, parameter_bytes=held, optimizer_bytes=0)
     )
 
 
-#: All of them count the FLOPs of 26 models.
-DRAWN = RECIPES if NIGHTLY else RECIPES[::12]
-EXPECTED_OF_DRAWN = {PLAN: 6, NO_STEP_FITS: 1, NO_TASK: 18, NO_CONFIGURATION: 1}
+@pytest.fixture(autouse=True)
+def _counted_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models are counted by this process, which has imported PyTorch. The state of a step decides
+    what fits: activations would be estimated for minutes.
+    """
+    monkeypatch.setattr(MemoryEstimator, "_ask", lambda self, asked: answer(self._workload, asked))
+    monkeypatch.setattr(MemoryEstimator, "find", _state)
 
 
 @pytest.mark.timeout(1800)
 def test_each_published_recipe_has_a_plan_or_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state of a step decides what fits: activations would be estimated for minutes."""
-    monkeypatch.setattr(MemoryEstimator, "find", _state)
     monkeypatch.setattr(first_suite, "ESTIMATING_SECONDS", 1800)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # recipes share models
     account = dict.fromkeys(
@@ -141,7 +146,7 @@ def test_each_published_recipe_has_a_plan_or_a_reason(
     environment = {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true", **account}
 
     @cache
-    def answer(options: tuple[str, ...]) -> str:
+    def outcome(options: tuple[str, ...]) -> str:
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.yaml"
         return _outcome(
             CliRunner().invoke(
@@ -157,7 +162,7 @@ def test_each_published_recipe_has_a_plan_or_a_reason(
         NO_TASK: 204,  # DPO, GRPO, PPO, RFT, distillation, evaluation
         NO_CONFIGURATION: 21,  # Nova is not published, and some models only LoRA recipes name
     }
-    outcomes = Counter(answer(_options(recipe, tmp_path)) for recipe in DRAWN)
+    outcomes = Counter(outcome(_options(recipe, tmp_path)) for recipe in DRAWN)
     assert outcomes == (expected if NIGHTLY else EXPECTED_OF_DRAWN)
 
 
@@ -170,15 +175,13 @@ def test_each_published_recipe_has_a_plan_or_a_reason(
         ("ml.g4dn.2xlarge ml.g5.12xlarge", (16, "bf16"), False),
     ],
 )
-def test_conversations_train_all_weights_where_that_fits_and_else_lora(
+def test_conversations_train_all_weights_if_they_fit_and_else_lora(
     instances: str,
     usual: tuple[int | None, str],
     is_compared: bool,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Weights of 4 bits are for what fits in no other way; LoRA stands beside all weights."""
-    monkeypatch.setattr(MemoryEstimator, "find", _state)
     model = tmp_path / "model.json"
     model.write_text(json.dumps(MODELS["Llama 3.1 8B"]["config"]))
     chats = REPO_ROOT / "suites" / "finetune_chat"
@@ -196,7 +199,7 @@ def test_conversations_train_all_weights_where_that_fits_and_else_lora(
     assert "task causal-lm: the data has messages" in done.stderr
 
 
-def test_the_size_of_a_model_with_linear_attention_is_that_of_all_its_layers() -> None:
+def test_the_size_of_a_model_with_linear_attention_is_the_sum_of_all_its_layers() -> None:
     config = {**MODELS["Qwen 3.5 4B"]["config"], "num_hidden_layers": 12, "vocab_size": 4096}
     text = {"task": "causal-lm", "dataset": {"path": "none", "format": "synthetic"}, "examples": 9}
     workload = parse_part({**text, "model": {"config": config}, "sequence_length": 128}, Workload)

@@ -38,7 +38,7 @@ def refusal_of(name: str) -> str | None:
 def test_the_loss_and_the_gradients_behind_the_head_are_the_same_bits(
     model: str, precision: Precision
 ) -> None:
-    found = []
+    computed = []
     for rows in (None, 32):
         case = Case(model=model, options={"precision": precision}, layer_count=2)
         setup = make_setup(case, Topology())
@@ -47,22 +47,24 @@ def test_the_loss_and_the_gradients_behind_the_head_are_the_same_bits(
         loss = objective.train()(**global_batch(model, 0))
         loss.backward()
         gradients = {
-            name: each.grad for name, each in built.named_parameters() if each.grad is not None
+            name: parameter.grad
+            for name, parameter in built.named_parameters()
+            if parameter.grad is not None
         }
-        found.append((loss, gradients))
-    (whole, expected), (chunked, own) = found
+        computed.append((loss, gradients))
+    (whole, expected), (chunked, own) = computed
     assert torch.equal(whole, chunked)
     assert expected.keys() == own.keys()
     # The head's own weight and bias get the sum of their chunks' gradients.
     differing = [name for name in expected if not torch.equal(expected[name], own[name])]
-    assert {each.rpartition(".")[2] for each in differing} <= {"weight", "bias"}
+    assert {tensor_name.rpartition(".")[2] for tensor_name in differing} <= {"weight", "bias"}
     assert len(differing) <= 2
     for name in differing:
         largest = float((expected[name] - own[name]).abs().max() / expected[name].abs().max())
         assert largest < (1e-6 if precision is Precision.FP32 else 8e-3)
 
 
-def test_ten_steps_with_padded_rows_and_a_last_chunk_that_is_not_full() -> None:
+def test_ten_steps_with_padded_rows_and_a_partial_last_chunk() -> None:
     for model in ("llama", "albert", "causal-lm/mixtral"):
         whole = train(Case(model=model, layer_count=2, is_padded=True), Topology())
         options = {"loss_chunks": 7}
@@ -78,10 +80,10 @@ def test_ten_steps_with_padded_rows_and_a_last_chunk_that_is_not_full() -> None:
     [("causal-lm/gemma2", True), ("causal-lm/qwen3_moe", False), ("masked-lm/bert", False)],
 )
 def test_a_model_with_more_than_a_head_is_refused(name: str, is_refused: bool) -> None:
-    found = refusal_of(name)
-    assert (found is not None) is is_refused, found
-    if found is not None:
-        assert f"with a {name.partition('/')[2]}: its logits have something behind" in found
+    refusal = refusal_of(name)
+    assert (refusal is not None) is is_refused, refusal
+    if refusal is not None:
+        assert f"with a {name.partition('/')[2]}: its logits have something behind" in refusal
 
 
 def test_the_logits_are_never_all_there() -> None:

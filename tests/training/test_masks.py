@@ -26,7 +26,7 @@ def model_of(name: str) -> PreTrainedModel:
 
 
 @pytest.mark.parametrize("name", FULL)
-def test_packed_rows_need_no_mask_where_all_tokens_are_seen(name: str) -> None:
+def test_packed_rows_with_all_tokens_visible_need_no_mask(name: str) -> None:
     seen: list[torch.Tensor | None] = []
     attend: Any = functional.scaled_dot_product_attention
 

@@ -46,7 +46,7 @@ MEASURED: dict[str, tuple[dict[str, Any], float, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_the_estimate_is_what_a_gpu_had_allocated(name: str) -> None:
+def test_the_estimate_is_the_allocated_memory_of_a_gpu(name: str) -> None:
     """Up to 2 % less, because cuBLAS's workspaces are not in it."""
     config, measured_gib, settings = MEASURED[name]
     task, batch = ("causal-lm", 8) if config is GPT2_SMALL else ("masked-lm", 16)
@@ -71,7 +71,7 @@ def peak_bytes(config: dict[str, Any], task: str, **values: Any) -> int:
 
 
 @pytest.mark.parametrize("config", [GPT2, LLAMA, BERT], ids=lambda config: config["model_type"])
-def test_without_autocast_and_dropout_cuda_keeps_what_a_cpu_keeps(config: dict[str, Any]) -> None:
+def test_without_autocast_and_dropout_cuda_keeps_the_same_as_a_cpu(config: dict[str, Any]) -> None:
     task = "masked-lm" if config is BERT else "causal-lm"
     on_cuda, on_cpu = (
         peak_bytes(config, task, instance=each, dropout=0.0) for each in (ONE, ON_CPU)
@@ -79,7 +79,7 @@ def test_without_autocast_and_dropout_cuda_keeps_what_a_cpu_keeps(config: dict[s
     assert on_cuda == on_cpu
 
 
-def test_a_workload_has_an_estimate_for_cuda_and_one_for_cpus() -> None:
+def test_a_workload_has_an_estimate_for_cuda_and_another_for_cpus() -> None:
     """GPT-2's activation function is a power: fp32 on CUDA, the autocast type on a CPU."""
     on_cpu, on_cuda = (
         peak_bytes(GPT2, "causal-lm", instance=each, precision="bf16", dropout=0.0)
@@ -122,7 +122,7 @@ def test_a_cpu_computes_as_before_afterwards() -> None:
     assert before == (functional.dropout, functional.scaled_dot_product_attention)
 
 
-def test_the_benchmark_has_the_estimate_and_what_the_device_had() -> None:
+def test_the_benchmark_has_the_estimate_and_the_devices_peak() -> None:
     case = memory_case("GPT-2 124M")
     workload = {**case.workload, "model": {"config": GPT2}, "sequence_length": 32}
     settings = {**case.settings, "instance": "local.cpu", "batch_size_per_device": 2}
@@ -150,7 +150,7 @@ for name in ("GPT-2, one device", "BERT, interleaved pipeline, checkpointing, ac
 """
 
 
-def test_private_names_that_pytorch_lacks_stop_the_estimates_of_pipelines_only() -> None:
+def test_private_names_missing_in_pytorch_stop_the_estimates_of_pipelines_only() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT_PRIVATE_NAMES],
         capture_output=True,

@@ -25,49 +25,9 @@ pytestmark = pytest.mark.filterwarnings(
 )
 MESH = {"strategy": Strategy.MESH}
 LENGTHS = (12, 7, 12)
-
-
-def gradients(options: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The whole gradients [...] of a step of batches of unequal length, each rank with the same
-    rows.
-    """
-    torch.set_num_threads(1)
-    setup = make_setup(Case(model="llama", options=options), read_topology())
-    strategy = build_strategy(setup)
-    strategy.place(blueprint_of(Case(model="llama")))
-    strategy.set_training(True)
-    whole = global_batch("llama", 0)
-    strategy.forward_backward(
-        [{name: each[:, :length] for name, each in whole.items()} for length in LENGTHS]
-    )
-    found = {
-        name: tensor.grad.full_tensor() if isinstance(tensor.grad, DTensor) else tensor.grad
-        for name, tensor in strategy.named_tensors().items()
-        if tensor.grad is not None
-    }
-    end_process_group()
-    return found
-
-
-@pytest.mark.parametrize(
-    ("options", "processes"),
-    [({"shard_degree": 2}, 2), ({"shard_degree": 2, "pipeline_degree": 2, "micro_batches": 2}, 4)][
-        : None if NIGHTLY else 1
-    ],
-)
-def test_accumulated_batches_of_unequal_length_all_count(
-    options: dict[str, Any], processes: int
-) -> None:
-    expected = gradients({})
-    by_rank = run_group(gradients, {**MESH, **options}, processes=processes)
-    found = {name: gradient for rank in by_rank for name, gradient in rank.items()}
-    assert found.keys() == expected.keys()
-    for name, gradient in expected.items():
-        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
-
-
 MESH_2 = {"strategy": "mesh", "tensor_degree": 2}
-FSDP, PIPELINED = {"strategy": "fsdp"}, {"pipeline_degree": 2, "micro_batches": 2}
+FSDP = {"strategy": "fsdp"}
+PIPELINED = {"pipeline_degree": 2, "micro_batches": 2}
 # Of four processes: with the batch of a replica, so that a step has the same samples.
 COMPOSITIONS: dict[str, dict[str, Any]] = {
     "fsdp": {**FSDP, "batch_size_per_device": 2},
@@ -89,6 +49,55 @@ RESUMED = [
     ("tensor 2 × shard 2", "pipeline 2"),
     ("pipeline 2", "fsdp"),
 ]
+GPTJ = {
+    "model_type": "gptj",
+    "rotary_dim": 4,
+    **GPT,
+    "vocab_size": 96,
+}  # its blocks drop hidden states
+CHOSEN = {"colwise": ["h.0.mlp.c_fc"], "rowwise": ["h.0.mlp.c_proj"]}
+IN_FIRST_STAGE = {**MESH_2, **PIPELINED, "tensor_plan": CHOSEN, "batch_size_per_device": 4}
+
+
+def gradients(options: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The whole gradients [...] of a step of batches of unequal length, each rank with the same
+    rows.
+    """
+    torch.set_num_threads(1)
+    setup = make_setup(Case(model="llama", options=options), read_topology())
+    strategy = build_strategy(setup)
+    strategy.place(blueprint_of(Case(model="llama")))
+    strategy.set_training(True)
+    whole = global_batch("llama", 0)
+    strategy.forward_backward(
+        [{name: tensor[:, :length] for name, tensor in whole.items()} for length in LENGTHS]
+    )
+    gradients_by_name = {
+        name: tensor.grad.full_tensor() if isinstance(tensor.grad, DTensor) else tensor.grad
+        for name, tensor in strategy.named_tensors().items()
+        if tensor.grad is not None
+    }
+    end_process_group()
+    return gradients_by_name
+
+
+@pytest.mark.parametrize(
+    ("options", "processes"),
+    [({"shard_degree": 2}, 2), ({"shard_degree": 2, "pipeline_degree": 2, "micro_batches": 2}, 4)][
+        : None if NIGHTLY else 1
+    ],
+)
+def test_accumulated_batches_of_unequal_length_all_count(
+    options: dict[str, Any], processes: int
+) -> None:
+    expected = gradients({})
+    by_rank = run_group(gradients, {**MESH, **options}, processes=processes)
+    gathered = {name: gradient for rank in by_rank for name, gradient in rank.items()}
+    assert gathered.keys() == expected.keys()
+    for name, gradient in expected.items():
+        torch.testing.assert_close(gathered[name], gradient, rtol=1e-4, atol=1e-6)
+
+
 if NIGHTLY:
     RESUMED = [(before, after) for before in COMPOSITIONS for after in COMPOSITIONS]
 
@@ -112,28 +121,18 @@ def test_a_run_resumes_divided_in_another_way_with_the_same_losses(tmp_path: Pat
     ]
     later = [attempt(after, folder) for (_, after), folder in zip(RESUMED, folders, strict=True)]
     first = run_group(train_attempts, [attempt("fsdp", None), *cut], processes=4)
-    found = run_group(train_attempts, later, processes=4)
+    resumed = run_group(train_attempts, later, processes=4)
     whole = [rank[0].losses for rank in first]
     expected = {step: sum(losses[step] for losses in whole) / 4 for step in (3, 4, 5)}
     for number in range(len(RESUMED)):
-        held = [rank[number].losses for rank in found if rank[number].losses]
-        assert all(set(losses) == {3, 4, 5} for losses in held), found[0][number].stopped
+        held = [rank[number].losses for rank in resumed if rank[number].losses]
+        assert all(set(losses) == {3, 4, 5} for losses in held), resumed[0][number].stopped
         for step, loss in expected.items():
             assert sum(losses[step] for losses in held) / len(held) == pytest.approx(loss, abs=2e-6)
         for name, parameter in first[0][0].parameters.items():
             torch.testing.assert_close(
-                found[0][number].parameters[name], parameter, rtol=1e-4, atol=1e-5
+                resumed[0][number].parameters[name], parameter, rtol=1e-4, atol=1e-5
             )
-
-
-GPTJ = {
-    "model_type": "gptj",
-    "rotary_dim": 4,
-    **GPT,
-    "vocab_size": 96,
-}  # its blocks drop hidden states
-CHOSEN = {"colwise": ["h.0.mlp.c_fc"], "rowwise": ["h.0.mlp.c_proj"]}
-IN_FIRST_STAGE = {**MESH_2, **PIPELINED, "tensor_plan": CHOSEN, "batch_size_per_device": 4}
 
 
 def test_dropout_and_chosen_layers_after_a_resume(tmp_path: Path) -> None:
@@ -155,16 +154,16 @@ def test_dropout_and_chosen_layers_after_a_resume(tmp_path: Path) -> None:
         model=None,
     )
     run_group(train_attempts, [before, converted], processes=4)
-    found = run_group(train_attempts, [after, replace(converted, stops_after=None)], processes=4)
+    resumed = run_group(train_attempts, [after, replace(converted, stops_after=None)], processes=4)
     # Processes of one tensor group drop the same numbers; replicas drop others.
-    losses = [rank[0].losses for rank in found]
-    assert [set(each) for each in losses] == [{3, 4, 5}] * 4, [rank[0].stopped for rank in found]
+    losses = [rank[0].losses for rank in resumed]
+    assert [set(loss) for loss in losses] == [{3, 4, 5}] * 4, [rank[0].stopped for rank in resumed]
     for one, other in ((0, 1), (2, 3)):
         assert losses[one] == pytest.approx(losses[other], abs=1e-6)
-        assert torch.equal(found[one][0].random_state, found[other][0].random_state)
-    assert not torch.equal(found[0][0].random_state, found[2][0].random_state)
+        assert torch.equal(resumed[one][0].random_state, resumed[other][0].random_state)
+    assert not torch.equal(resumed[0][0].random_state, resumed[2][0].random_state)
     # GPT-2's layers are converted on the first stage only, and both stages find the same layout.
-    assert {step for rank in found for step in rank[1].losses} == {3, 4, 5}
+    assert {step for rank in resumed for step in rank[1].losses} == {3, 4, 5}
 
 
 def test_converted_layers_do_not_resume_as_others(tmp_path: Path) -> None:

@@ -26,21 +26,6 @@ CONFIG = "workload.model.config"
 
 
 TASKS = {"roberta": Task.MASKED_LM, "albert": Task.MASKED_LM, "bert": Task.SEQUENCE_CLASSIFICATION}
-
-
-def workload(config: dict[str, Any]) -> Workload:
-    task = TASKS.get(config.get("model_type", ""), Task.CAUSAL_LM)
-    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=128)
-
-
-def problems(config: dict[str, Any], **settings: Any) -> list[str]:
-    cell = Settings(instance="ml.p4d.24xlarge", **settings)
-    found = check_model(
-        workload(config), tensor_divisions([cell]), stage_counts([cell]), model_path=None
-    )
-    return [str(problem) for problem in found]
-
-
 TENSOR = {"strategy": Strategy.TENSOR, "tensor_degree": 2}
 PIPELINE = {"strategy": Strategy.MESH, "pipeline_degree": 2}
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -146,10 +131,38 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         ),
     ),
 }
+GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "attn_pdrop": 0.0}, TENSOR),
+    ({"model_type": "llama", "num_key_value_heads": 8, "tie_word_embeddings": True}, TENSOR),
+    ({"model_type": "roberta", "max_position_embeddings": 130}, {}),
+    ({"model_type": "llama", "torch_dtype": "bfloat16", "rope_theta": 500000.0}, {}),  # older names
+    ({"model_type": "xlnet"}, {}),  # its positions are -1: without a limit
+    ({"model_type": "dots3_note_text"}, {}),  # its layers have different numbers of heads
+    ({"model_type": "albert", "hidden_size": 64, "num_attention_heads": 4}, {}),
+    ({"model_type": "bert", "hidden_dropout_prob": 0.2, "pad_token_id": 3}, {}),
+]
+PLAN = {
+    "colwise": ["layers.*.mlp.gate_proj", "layers.*.mlp.upproj"],
+    "rowwise": ["layers.*.mlp.down_proj"],
+}
+MESH = {"strategy": "mesh", "tensor_degree": 2, "batch_size_per_device": 4}
+
+
+def workload(config: dict[str, Any]) -> Workload:
+    task = TASKS.get(config.get("model_type", ""), Task.CAUSAL_LM)
+    return Workload(task=task, examples=1, model=Model(config=config), sequence_length=128)
+
+
+def problems(config: dict[str, Any], **settings: Any) -> list[str]:
+    cell = Settings(instance="ml.p4d.24xlarge", **settings)
+    lines = check_model(
+        workload(config), tensor_divisions([cell]), stage_counts([cell]), model_path=None
+    )
+    return [str(problem) for problem in lines]
 
 
 @pytest.mark.parametrize(("config", "settings", "expected"), REFUSED.values(), ids=REFUSED)
-def test_a_model_that_cannot_serve_is_refused(
+def test_an_unservable_model_is_refused(
     config: dict[str, Any], settings: dict[str, Any], expected: str
 ) -> None:
     (problem,) = problems(config, **settings)
@@ -162,22 +175,8 @@ def test_a_value_of_another_type_is_refused() -> None:
     assert "expected int, got str" in problem
 
 
-GOOD: list[tuple[dict[str, Any], dict[str, Any]]] = [
-    ({"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "attn_pdrop": 0.0}, TENSOR),
-    ({"model_type": "llama", "num_key_value_heads": 8, "tie_word_embeddings": True}, TENSOR),
-    ({"model_type": "roberta", "max_position_embeddings": 130}, {}),
-    ({"model_type": "llama", "torch_dtype": "bfloat16", "rope_theta": 500000.0}, {}),  # older names
-    ({"model_type": "xlnet"}, {}),  # its positions are -1: without a limit
-    ({"model_type": "dots3_note_text"}, {}),  # its layers have different numbers of heads
-    ({"model_type": "albert", "hidden_size": 64, "num_attention_heads": 4}, {}),
-    ({"model_type": "bert", "hidden_dropout_prob": 0.2, "pad_token_id": 3}, {}),
-]
-
-
 @pytest.mark.parametrize(("config", "settings"), GOOD)
-def test_a_model_that_can_serve_is_not_refused(
-    config: dict[str, Any], settings: dict[str, Any]
-) -> None:
+def test_a_servable_model_is_not_refused(config: dict[str, Any], settings: dict[str, Any]) -> None:
     assert problems(config, **settings) == []
 
 
@@ -194,7 +193,7 @@ def test_a_job_ends_as_an_error_of_the_workload() -> None:
         ('{"model_type": "llama", "num_attention_heads": 0}', "can't be loaded"),
     ],
 )
-def test_a_folder_that_is_no_model_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_folder_without_a_model_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "config.json").write_text(text)
     (problem,) = check_model(workload({}), [], model_path=str(tmp_path))
     assert problem.path == "workload.model"
@@ -233,19 +232,12 @@ def test_a_model_without_problems_is_checked_once(
     assert "it has no weights" in problem.message
 
 
-def test_a_cache_folder_that_cannot_be_written_does_not_matter(
+def test_an_unwritable_cache_folder_does_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert find_model_problems(small_suite({"config": {"model_type": "gpt2"}}), tmp_path) == []
-
-
-PLAN = {
-    "colwise": ["layers.*.mlp.gate_proj", "layers.*.mlp.upproj"],
-    "rowwise": ["layers.*.mlp.down_proj"],
-}
-MESH = {"strategy": "mesh", "tensor_degree": 2, "batch_size_per_device": 4}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +252,7 @@ MESH = {"strategy": "mesh", "tensor_degree": 2, "batch_size_per_device": 4}
         ({"training": {"strategy": "tensor", "tensor_plan": PLAN}}, "training.tensor_plan"),
     ],
 )
-def test_a_misspelt_layer_of_a_plan_is_found_where_the_suite_names_it(
+def test_a_misspelt_layer_of_a_plan_is_found_at_its_place_in_the_suite(
     changes: dict[str, Any], place: str, tmp_path: Path
 ) -> None:
     document = unprepared_document()

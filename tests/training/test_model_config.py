@@ -39,7 +39,7 @@ def config_of(task: Task, kind: str, dropout: float) -> PreTrainedConfig:
     return model_config(workload(task, kind), None, model_path=None, dropout=dropout)
 
 
-def test_dropout_leaves_a_flag_of_that_name_alone() -> None:
+def test_dropout_leaves_a_flag_with_the_same_name_alone() -> None:
     config = config_of(Task.MASKED_LM, "esm", 0.25)
     assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.25, 0.25)
     assert config.token_dropout is config_of(Task.MASKED_LM, "esm", 0.0).token_dropout is False
@@ -87,9 +87,7 @@ def test_two_rows_are_tried_without_values(kind: str, length: int, told: str | N
 
 
 @pytest.mark.parametrize("kind", CLASSIFIED_BY_THE_END_TOKEN)
-def test_a_trained_tokenizer_has_the_end_token_that_a_classifier_reads(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_trained_tokenizer_has_the_end_token_for_a_classifier(tmp_path: Path, kind: str) -> None:
     (tmp_path / "train.csv").write_text(FOLDER_TEXT)
     asked = workload(Task.SEQUENCE_CLASSIFICATION, kind)
     tokenizer = train_tokenizer(asked, tmp_path, 300)

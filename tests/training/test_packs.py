@@ -98,7 +98,8 @@ def staged_data(suite: Suite, folder: Path) -> Iterator[tuple[Workload, dict[str
     """The workload with its data in a channel's folder, or in S3 if it streams them, and the
     variables that tell.
     """
-    workload, dataset = suite.workload, suite.workload.dataset
+    workload = suite.workload
+    dataset = suite.workload.dataset
     assert dataset is not None
     data = write_sample(str(dataset.path), folder / "data")
     if dataset.input_mode is not InputMode.STREAM:
@@ -144,7 +145,7 @@ def test_a_cell_of_the_local_suite_trains_in_as_many_processes_as_it_names(pack:
     is_split = cell.settings.strategy == "ddp"
     expected = cell.settings.batch_size * (processes if is_split else 1)
     assert [sum(step) for step in zip(*samples, strict=True)] == [expected] * STEPS
-    accuracies = [each["metrics"]["accuracy"] for each in end.of_kind("evaluation")]
+    accuracies = [evaluation["metrics"]["accuracy"] for evaluation in end.of_kind("evaluation")]
     assert len(accuracies) == (1 if suite.measurement.evaluate else 0)
     assert all(0 < accuracy <= 1 for accuracy in accuracies)
 
@@ -162,10 +163,10 @@ def test_the_posts_starved_loader_is_found_in_its_local_pack(tmp_path: Path) -> 
     measured = measure_run(log, log.measured, table, warmup_steps=3, peak_flops_per_device=None)
     steps = CellSteps(step_parts=measured.step_parts)
     text = " ".join(describe_steps(cell.label, steps))
-    found = re.search(r"(\d+) % \(± \d+ %\) of a step of .* waits for data", text)
-    assert found, text
+    match = re.search(r"(\d+) % \(± \d+ %\) of a step of .* waits for data", text)
+    assert match, text
     # About 45 %, of which other work on the machine may hide a part. Prepared tokens took 2 %.
-    assert int(found[1]) > 15
+    assert int(match[1]) > 15
 
 
 def test_script_logs_samples_tokens_and_learning_rate_of_each_step() -> None:

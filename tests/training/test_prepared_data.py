@@ -26,7 +26,7 @@ def losses(end: JobEnd) -> list[float]:
 
 
 @pytest.mark.parametrize("model", ["gpt2", "bert"])
-def test_a_run_on_prepared_tokens_learns_as_one_that_tokenised_for_itself(
+def test_a_run_on_prepared_tokens_learns_the_same_as_one_on_texts(
     model: str, tmp_path: Path, texts: Path, reviews: Path
 ) -> None:
     data = texts if model == "gpt2" else reviews
@@ -64,7 +64,8 @@ def test_prepared_conversations_bring_their_template_and_are_trained_on(
 ) -> None:
     suites = REPO_ROOT / "suites"
     template = suites / "finetune_chat" / "chat.jinja"
-    data, channel = tmp_path / "data", tmp_path / "template"
+    data = tmp_path / "data"
+    channel = tmp_path / "template"
     for folder, file in ((data, template.with_name("chats.jsonl")), (channel, template)):
         folder.mkdir()
         shutil.copy(file, folder)
@@ -101,7 +102,7 @@ def test_tokens_of_another_key_or_a_part_of_them_are_refused(tmp_path: Path, tex
     assert "does not bring the prepared data" in part.failure
 
 
-def test_a_preparation_refuses_a_model_that_the_cells_cannot_divide(
+def test_a_preparation_refuses_a_model_indivisible_for_the_cells(
     tmp_path: Path, texts: Path
 ) -> None:
     """By the degrees, the stages and the plans of the suite, all of which come with the job."""

@@ -47,7 +47,7 @@ BERT_LARGE = BertConfig(
     ],
     ids=["gpt2", "gpt-j", "albert", "bert"],
 )
-def test_the_published_sizes_give_the_work_that_the_lab_counts_on_the_model(
+def test_the_published_sizes_give_the_labs_count_of_work(
     size: TransformerSize, task: Task, config: PreTrainedConfig
 ) -> None:
     counted = measure_size(task, config, size.sequence_length)
@@ -59,20 +59,20 @@ def test_the_published_sizes_give_the_work_that_the_lab_counts_on_the_model(
 
 def parameters(model: type[PreTrainedModel], config: PreTrainedConfig) -> int:
     with torch.device("meta"):
-        return sum(each.numel() for each in model(config).parameters())
+        return sum(parameter.numel() for parameter in model(config).parameters())
 
 
 def claim(pack: str, claim_id: str) -> Claim:
     document = yaml.safe_load((SUITES / pack / "claims.yaml").read_text(encoding="utf-8"))
-    return next(each for each in parse_claims(document).claims if each.claim_id == claim_id)
+    return next(stated for stated in parse_claims(document).claims if stated.claim_id == claim_id)
 
 
-def test_alberts_claimed_parameters_are_those_of_its_configuration() -> None:
+def test_alberts_claimed_parameters_follow_from_its_configuration() -> None:
     counted = parameters(AlbertForMaskedLM, ALBERT_BASE)
     assert round(counted / 1e6) == claim("albert-scaling", "parameters").published / 1e6
 
 
-def test_the_claimed_reduction_is_that_of_the_large_models() -> None:
+def test_the_claimed_reduction_is_between_the_large_models() -> None:
     reduction = parameters(BertModel, BERT_LARGE) / parameters(AlbertModel, ALBERT_LARGE)
     # 18.95, which the post cuts
     assert int(reduction) == claim("albert-scaling", "parameter-reduction").published
@@ -81,6 +81,6 @@ def test_the_claimed_reduction_is_that_of_the_large_models() -> None:
     assert round(base, 1) == 9.4
 
 
-def test_gpt_js_claimed_parameters_are_those_of_its_configuration() -> None:
+def test_gpt_js_claimed_parameters_follow_from_its_configuration() -> None:
     counted = parameters(GPTJForCausalLM, GPTJConfig())
     assert counted == pytest.approx(claim("gptj-parallel", "parameters").published, rel=0.05)

@@ -43,7 +43,7 @@ def case() -> RaceCase:
     return replace(same_work_case(TINY, is_quick=True), rounds=1)
 
 
-def test_three_sides_that_do_the_same_work_have_the_same_losses(
+def test_three_sides_with_the_same_work_have_the_same_losses(
     case: RaceCase, tmp_path: Path
 ) -> None:
     result = race(case, tmp_path)
@@ -80,7 +80,8 @@ def test_a_schedule_has_the_losses_of_the_trainer(
         for settings in (scheduled, plain.settings)
     )
     dataset = load_sequences(run, None, tmp_path)
-    weights, steps = initial_weights(run, dataset.tokenizer), batches_of_steps(run, dataset)
+    weights = initial_weights(run, dataset.tokenizer)
+    steps = batches_of_steps(run, dataset)
     ours = train_with_ours(run, dataset).losses
     assert len(ours) == 100
     assert (
@@ -93,11 +94,11 @@ def test_a_schedule_has_the_losses_of_the_trainer(
 @pytest.mark.parametrize(
     "model",
     [
-        pytest.param(each, id=each.name, marks=() if each.settings else pytest.mark.nightly)
-        for each in (*MODELS, GPT_J)
+        pytest.param(raced, id=raced.name, marks=() if raced.settings else pytest.mark.nightly)
+        for raced in (*MODELS, GPT_J)
     ],
 )
-def test_the_models_that_race_on_a_gpu_have_the_same_losses_on_both_sides(
+def test_the_raced_models_of_a_gpu_have_the_same_losses_on_both_sides(
     model: FullSize, tmp_path: Path
 ) -> None:
     """The models are small and run on this processor, which finds what one side counts
@@ -140,7 +141,7 @@ def test_other_initial_weights_are_unlike_work(case: RaceCase, tmp_path: Path) -
     ],
     ids=lambda left_out: next(iter(left_out)),
 )
-def test_an_option_that_one_side_leaves_out_is_unlike_work(
+def test_an_option_left_out_on_one_side_is_unlike_work(
     case: RaceCase,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -161,7 +162,7 @@ def test_an_option_that_one_side_leaves_out_is_unlike_work(
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("step", range(3))
-def test_a_loss_that_is_not_finite_is_unlike_work(value: float, step: int) -> None:
+def test_a_non_finite_loss_is_unlike_work(value: float, step: int) -> None:
     ours = [0.5, 0.4, 0.3]
     theirs = [*ours[:step], value, *ours[step + 1 :]]
     assert largest_difference(ours, [ours, theirs]) == math.inf

@@ -42,7 +42,7 @@ def run_cell(name: str, processes: int, folder: Path) -> tuple[JobEnd, int]:
 @pytest.mark.parametrize(
     ("name", "processes"), [("own_script", 1), ("hf_trainer", 1), ("hf_trainer", 2)]
 )
-def test_a_script_of_a_suite_logs_what_its_arguments_say_and_saves_its_model(
+def test_a_script_of_a_suite_logs_the_values_of_its_arguments_and_saves_its_model(
     tmp_path: Path, name: str, processes: int
 ) -> None:
     end, batch = run_cell(name, processes, tmp_path)

@@ -96,7 +96,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("cause", FAILURES)
-def test_what_fails_on_all_ranks_is_named_by_all(cause: str, tmp_path: Path, texts: Path) -> None:
+def test_a_failure_on_all_ranks_is_named_by_all(cause: str, tmp_path: Path, texts: Path) -> None:
     document, outcome, words = FAILURES[cause]
     assert_failed(run_training(tmp_path, document, texts, processes=2), outcome, words, processes=2)
 
@@ -114,7 +114,7 @@ def test_inductor_without_a_compiler_of_its_own_is_named_before_anything_is_load
     )
 
 
-def test_a_hub_dataset_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_hub_dataset_is_named(tmp_path: Path) -> None:
     dataset = {"path": "nobody/no-such-dataset", "format": "hub"}
     end = run_training(tmp_path, run_document(workload={"dataset": dataset}), None)
     assert_failed(
@@ -130,10 +130,8 @@ def test_a_hub_dataset_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
 def test_a_full_disk_ends_all_ranks_within_seconds(tmp_path: Path, texts: Path) -> None:
     """The file system has two pages, which the step log's second write doesn't fit in."""
     (tmp_path / "step_log").mkdir()
-    document, before = (
-        run_document(settings=SPREAD, measurement=TOO_LONG),
-        in_small_space(tmp_path / "step_log"),
-    )
+    document = run_document(settings=SPREAD, measurement=TOO_LONG)
+    before = in_small_space(tmp_path / "step_log")
     launcher = _launch(
         tmp_path, ["--standalone", "--nproc-per-node", "2"], document, texts, before=before
     )
@@ -146,7 +144,7 @@ def test_a_full_disk_ends_all_ranks_within_seconds(tmp_path: Path, texts: Path) 
 @pytest.mark.skipif(
     not can_mount(), reason="no user namespaces here, so no small file system of the test's own"
 )
-def test_a_preparation_that_fills_its_volume_names_the_setting_of_the_size(
+def test_a_preparation_filling_its_volume_names_the_setting_of_the_size(
     tmp_path: Path, texts: Path
 ) -> None:
     (tmp_path / "model").mkdir()
@@ -156,13 +154,9 @@ def test_a_preparation_that_fills_its_volume_names_the_setting_of_the_size(
         "instance": "local.cpu",
         "packing": True,
     }
-    document, before = (
-        {**run_document(), "preparation": preparation},
-        in_small_space(tmp_path / "model"),
-    )
-    launcher = _launch(
-        tmp_path, ["--standalone", "--nproc-per-node", "1"], document, texts, before=before
-    )
+    document = {**run_document(), "preparation": preparation}
+    before = in_small_space(tmp_path / "model")
+    launcher = _launch(tmp_path, [], document, texts, before=before)
     assert launcher.wait(timeout=60) != 0
     failure = JobEnd(exit_code=launcher.returncode, output="", folder=tmp_path).failure
     assert failure.startswith(
@@ -181,7 +175,7 @@ def test_several_processes_without_a_strategy_for_them_are_refused(
     assert "strategy single was started with 2 processes" in end.failure
 
 
-def test_a_run_of_a_model_that_its_degree_cannot_divide_ends_at_its_start(tmp_path: Path) -> None:
+def test_a_run_of_a_model_indivisible_by_its_degree_ends_at_its_start(tmp_path: Path) -> None:
     config = {
         "model_type": "llama",
         "hidden_size": 16,
@@ -262,8 +256,10 @@ def _launch(
     data: Path,
     before: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
+    """Without ``options`` of torchrun, one process is started without it."""
+    torchrun = ["-m", "torch.distributed.run", *options] if options else []
     return subprocess.Popen(
-        [*before, sys.executable, "-m", "torch.distributed.run", *options, str(ENTRY_POINT)],
+        [*before, sys.executable, *torchrun, str(ENTRY_POINT)],
         cwd=folder,
         env={
             **job_environment(folder),

@@ -59,7 +59,8 @@ def saved_again(
         model=Model(path="s3://bucket/model"),
         **workload,
     )
-    tokenizer, settings = tokenizer_of("<s> $A"), Settings(instance="local.cpu", dropout=0.3)
+    tokenizer = tokenizer_of("<s> $A")
+    settings = Settings(instance="local.cpu", dropout=0.3)
     blueprint = build_model(asked, settings, tokenizer, model_path=str(stored))
     form = saved_form(asked, tokenizer, save_dtype, model_path=str(stored))
     model = blueprint.materialise(torch.device("cpu"))
@@ -75,8 +76,8 @@ def saved_again(
 
 
 def config_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "config.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((folder / "config.json").read_text())
+    return document
 
 
 def generated(folder: Path) -> list[int]:
@@ -87,10 +88,11 @@ def generated(folder: Path) -> list[int]:
     return tokens
 
 
-def test_what_was_not_trained_is_saved_as_it_was(tmp_path: Path) -> None:
+def test_untrained_tensors_are_saved_as_they_were(tmp_path: Path) -> None:
     stored = stored_model(tmp_path / "stored")
     saved = saved_again(stored, tmp_path / "saved")
-    before, after = config_of(stored), config_of(saved)
+    before = config_of(stored)
+    after = config_of(saved)
     assert after.pop("pad_token_id", None) in (None, 2)  # the end token pads, where none did
     before.pop("pad_token_id", None)
     assert after == before
@@ -107,20 +109,20 @@ def test_fp32_keeps_all_bits_of_a_bf16_model(tmp_path: Path) -> None:
     stored = stored_model(tmp_path / "stored")
     saved = saved_again(stored, tmp_path / "saved", SaveDtype.FP32)
     assert config_of(saved)["dtype"] == "float32"
-    assert {each.dtype for each in load_file(saved / "model.safetensors").values()} == {
+    assert {tensor.dtype for tensor in load_file(saved / "model.safetensors").values()} == {
         torch.float32
     }
 
 
-def test_a_tensor_that_is_stored_in_another_type_keeps_it(tmp_path: Path) -> None:
+def test_a_tensor_stored_in_another_type_keeps_it(tmp_path: Path) -> None:
     stored = stored_model(tmp_path / "stored")
     file = stored / "model.safetensors"
     values = load_file(file)
     values["model.norm.weight"] = values["model.norm.weight"].float() + 1e-6
     save_file(values, file, metadata={"format": "pt"})
-    found = load_file(saved_again(stored, tmp_path / "saved") / "model.safetensors")
-    assert torch.equal(found["model.norm.weight"], values["model.norm.weight"])
-    assert found["lm_head.weight"].dtype is torch.bfloat16
+    again = load_file(saved_again(stored, tmp_path / "saved") / "model.safetensors")
+    assert torch.equal(again["model.norm.weight"], values["model.norm.weight"])
+    assert again["lm_head.weight"].dtype is torch.bfloat16
 
 
 @pytest.mark.parametrize(("end", "ends"), [("</s>", ENDS), ("b", WORDS.index("b"))])
@@ -165,12 +167,12 @@ def test_the_weights_are_rounded_once_at_the_end_and_evaluated_so(
         processes=1 if strategy == "single" else 2,
     )
     assert end.exit_code == 0, end.output
-    evaluations = [each["metrics"]["loss"] for each in end.of_kind("evaluation")]
+    evaluations = [evaluation["metrics"]["loss"] for evaluation in end.of_kind("evaluation")]
     assert len(evaluations) == 2  # after the last step, and of what is saved
     assert evaluations[0] != evaluations[1]
     saved = load_file(job / "model" / "model.safetensors")
     before = load_file(stored / "model.safetensors")
-    assert {each.dtype for each in saved.values()} == {torch.bfloat16}
+    assert {tensor.dtype for tensor in saved.values()} == {torch.bfloat16}
     assert any(not torch.equal(saved[name], before[name]) for name in before)
     assert config_of(job / "model")["eos_token_id"] == ENDS
     assert len(generated(job / "model")) > 1

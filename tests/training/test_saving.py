@@ -40,18 +40,18 @@ def trained_values() -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("shard_bytes", "files"), [(1 << 30, 1), (60_000, 3)])
-def test_tensors_that_come_one_by_one_are_read_back_as_the_model(
+def test_tensors_arriving_one_by_one_are_read_back_as_the_model(
     tmp_path: Path, shard_bytes: int, files: int
 ) -> None:
     saved = trained_values()
     fresh = empty_model(Task.CAUSAL_LM, GPT2Config(**CONFIG))
     save_model(made_one_by_one(saved), fresh, None, tmp_path, shard_bytes=shard_bytes)
-    found = sorted(path.name for path in tmp_path.glob("*safetensors*") if path.suffix != ".json")
-    assert len(found) >= files
-    assert (len(found) > 1) == (files > 1)
+    names = sorted(path.name for path in tmp_path.glob("*safetensors*") if path.suffix != ".json")
+    assert len(names) >= files
+    assert (len(names) > 1) == (files > 1)
     if files > 1:
         index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
-        assert sorted(set(index["weight_map"].values())) == found
+        assert sorted(set(index["weight_map"].values())) == names
         assert "lm_head.weight" not in index["weight_map"]  # tied: it is written once
         for name, file in index["weight_map"].items():
             assert torch.equal(load_file(tmp_path / file)[name], saved[name])
@@ -69,10 +69,10 @@ def test_one_tensor_is_held_at_a_time(tmp_path: Path) -> None:
     fresh = empty_model(Task.CAUSAL_LM, GPT2Config(**CONFIG))
     with MemoryTracker() as tracker:
         save_model(made_one_by_one(saved), fresh, None, tmp_path)
-    assert 0 < tracker.peak_bytes <= largest + BLOCK_BYTES
+    assert 0 < max(tracker.levels) <= largest + BLOCK_BYTES
 
 
-def test_a_file_is_what_safetensors_writes(tmp_path: Path) -> None:
+def test_a_file_equals_one_by_safetensors(tmp_path: Path) -> None:
     tensors = {
         "b.weight": torch.randn(3, 5),
         "a.weight": torch.randn(4, 2).t(),  # not contiguous
@@ -94,7 +94,7 @@ def test_a_file_is_what_safetensors_writes(tmp_path: Path) -> None:
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
 
 
-def test_a_tensor_that_is_not_contiguous_is_copied_in_parts(
+def test_a_tensor_with_gaps_is_copied_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("training.models.tensor_file.PART_BYTES", 4096)
@@ -102,12 +102,12 @@ def test_a_tensor_that_is_not_contiguous_is_copied_in_parts(
     file = TensorFile(tmp_path / "ours", {"it": tensor})
     with MemoryTracker() as tracker:
         file.write("it", tensor)
-    copies = tracker.peak_bytes - tensor.untyped_storage().nbytes()
+    copies = max(tracker.levels) - tensor.untyped_storage().nbytes()
     assert 0 < copies <= 2 * 4096
     assert torch.equal(load_file(tmp_path / "ours")["it"], tensor)
 
 
-def test_a_model_that_lacks_a_tensor_or_has_another_shape_is_not_saved(tmp_path: Path) -> None:
+def test_a_model_with_a_missing_or_misshapen_tensor_is_not_saved(tmp_path: Path) -> None:
     saved = trained_values()
     fresh = empty_model(Task.CAUSAL_LM, GPT2Config(**CONFIG))
     partly = {name: tensor for name, tensor in saved.items() if name != "transformer.wpe.weight"}
@@ -121,7 +121,7 @@ def test_a_model_that_lacks_a_tensor_or_has_another_shape_is_not_saved(tmp_path:
     assert not list(tmp_path.glob("*.safetensors")), "a draft is no model"
 
 
-def test_what_another_host_uploads_again_does_not_replace_the_best_model(tmp_path: Path) -> None:
+def test_another_hosts_upload_does_not_replace_the_best_model(tmp_path: Path) -> None:
     """After a resume each host has the folders of the attempts before."""
 
     def evaluated(checkpoints: Path, step: int, loss: float) -> None:
@@ -131,7 +131,8 @@ def test_what_another_host_uploads_again_does_not_replace_the_best_model(tmp_pat
 
         keep_best(checkpoints, step, {"loss": loss}, save)
 
-    first_host, other_host = tmp_path / "first", tmp_path / "other"
+    first_host = tmp_path / "first"
+    other_host = tmp_path / "other"
     first_host.mkdir()
     evaluated(first_host, 4, 3.0)
     shutil.copytree(first_host, other_host)

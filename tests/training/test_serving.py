@@ -57,16 +57,16 @@ def test_the_folders_handler_answers_each_sample_as_the_job_did(
     assert len(samples) == 8
     model = handler.model_fn(str(folder))
     answers = [
-        ask(handler, model, json.dumps({"inputs": each.inputs})).encode() for each in samples
+        ask(handler, model, json.dumps({"inputs": sample.inputs})).encode() for sample in samples
     ]
     assert not [*differences(samples, answers)]
     assert len(json.loads(answers[0])["predictions"]) == 5
 
     # Padding must not change an answer.
     together = json.loads(
-        ask(handler, model, json.dumps({"inputs": [each.inputs for each in samples]}))
+        ask(handler, model, json.dumps({"inputs": [sample.inputs for sample in samples]}))
     )
-    assert not [*differences(samples, [json.dumps(each).encode() for each in together])]
+    assert not [*differences(samples, [json.dumps(answer).encode() for answer in together])]
 
     with pytest.raises(handler.BadRequest, match="expected application/json"):
         ask(handler, model, "text", "text/csv")
@@ -80,7 +80,7 @@ def test_the_folders_handler_answers_each_sample_as_the_job_did(
     assert (folder / "code" / "requirements.txt").read_text().startswith("transformers==")
 
 
-def test_a_gpu_that_pytorch_does_not_see_fails_the_start(
+def test_a_gpu_unseen_by_pytorch_fails_the_start(
     folder: Path, handler: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -96,12 +96,12 @@ def test_the_lab_sets_the_variable_of_the_handler() -> None:
     assert inference.GPU_VARIABLE == GPU_VARIABLE
 
 
-def test_the_containers_pytorch_is_one_that_the_installed_transformers_takes() -> None:
+def test_the_installed_transformers_takes_the_containers_pytorch() -> None:
     """The endpoint installs the training's transformers into AWS's container."""
     (needed,) = {
-        each.specifier
-        for each in map(Requirement, metadata.requires("transformers") or ())
-        if each.name == "torch" and each.specifier
+        requirement.specifier
+        for requirement in map(Requirement, metadata.requires("transformers") or ())
+        if requirement.name == "torch" and requirement.specifier
     }
     for image in IMAGES.values():
         assert image.partition(":")[2].partition("-")[0] in needed

@@ -50,18 +50,18 @@ def test_ranks_hold_their_part_and_one_tensor_more_with_the_values_of_one_proces
     by_rank = run_group(place_all, models, [*CUTS, *WHOLE], processes=PROCESSES)
     all_expected = [expected, expected, values_of(models[-1])]
     for number, values in enumerate(all_expected):
-        for found in by_rank[0][number]:
-            assert found.state.keys() == values.keys()
-            assert all(torch.equal(found.state[name], tensor) for name, tensor in values.items())
+        for placed in by_rank[0][number]:
+            assert placed.state.keys() == values.keys()
+            assert all(torch.equal(placed.state[name], tensor) for name, tensor in values.items())
     whole = _bytes(expected)
     largest = max(tensor.numel() * tensor.element_size() for tensor in expected.values())
     for number, rank in ((number, rank) for number in (0, 1) for rank in range(PROCESSES)):
-        for found, cut in zip(by_rank[rank][number], CUTS, strict=False):
+        for placed, cut in zip(by_rank[rank][number], CUTS, strict=False):
             # PyTorch puts gathered columns side by side in another tensor of their size.
             gathered = largest * (2 if cut["strategy"] == "tensor" else 1)
-            assert found.saving_peak_bytes <= found.kept_bytes + gathered + SMALL_TENSORS_BYTES
-            assert found.kept_bytes < 0.45 * whole
-            assert found.peak_bytes <= found.kept_bytes + largest + ROUNDING_BYTES
+            assert placed.saving_peak_bytes <= placed.kept_bytes + gathered + SMALL_TENSORS_BYTES
+            assert placed.kept_bytes < 0.45 * whole
+            assert placed.peak_bytes <= placed.kept_bytes + largest + ROUNDING_BYTES
         assert by_rank[rank][number][-1].kept_bytes >= whole
 
 
@@ -79,13 +79,13 @@ def test_a_saved_model_is_read_in_slices(
             tmp_path / file,
         )
     skeleton = Model(config=GPT2, path=str(tmp_path)).blueprint(strategy="single").model
-    found = find_saved(skeleton, str(tmp_path), None)
-    assert found is not None, "transformers would read the whole model in every process"
+    saved = find_saved(skeleton, str(tmp_path), None)
+    assert saved is not None, "transformers would read the whole model in every process"
     monkeypatch.setattr("training.models.model._translated_values", None)
     read = values_of(Model(config=GPT2, path=str(tmp_path)))
     assert read.keys() == values.keys()
     assert all(torch.equal(read[name], tensor) for name, tensor in values.items())
-    path, name = found["transformer.h.5.mlp.c_fc.weight"]
+    path, name = saved["transformer.h.5.mlp.c_fc.weight"]
     before = bytes_read()
     part = SavedTensor(path, name, torch.float32)[5:9, 16:32]
     # What is mapped into memory is not read by calls; the table of contents is.
@@ -113,7 +113,7 @@ def test_a_file_from_before_pytorch_1_6_is_read_by_transformers(tmp_path: Path) 
     assert all(torch.equal(read[name], tensor) for name, tensor in saved.items())
 
 
-def test_a_model_that_was_saved_in_half_precision_is_trained_in_single(tmp_path: Path) -> None:
+def test_a_model_saved_in_half_precision_is_trained_in_single(tmp_path: Path) -> None:
     saved = gpt2_beside_its_configuration(tmp_path).bfloat16()
     saved.save_pretrained(tmp_path)
     read = values_of(Model(config=GPT2, path=str(tmp_path)))
@@ -122,7 +122,7 @@ def test_a_model_that_was_saved_in_half_precision_is_trained_in_single(tmp_path:
         assert torch.equal(read[name], tensor.float()), name
 
 
-def test_initial_values_have_the_spread_that_transformers_gives_them() -> None:
+def test_initial_values_have_the_spread_of_transformers_own() -> None:
     values = values_of(Model(config=GPT2))
     assert values["transformer.wte.weight"].std().item() == pytest.approx(0.02, rel=0.05)
     assert values["transformer.h.3.mlp.c_fc.weight"].std().item() == pytest.approx(0.02, rel=0.05)
@@ -163,12 +163,12 @@ def test_a_saved_model_gets_a_new_head(tmp_path: Path, format: str) -> None:
         }
         save_file(tensors, file, metadata={"format": "pt"})
     model = Model(config=BERT, task=Task.SEQUENCE_CLASSIFICATION, path=str(tmp_path))
-    found = values_of(model)
+    skeleton_values = values_of(model)
     for name, tensor in saved.state_dict().items():
-        assert torch.equal(found[f"bert.{name}"], tensor), name
-    assert found["classifier.weight"].std().item() == pytest.approx(0.02, rel=0.5)
+        assert torch.equal(skeleton_values[f"bert.{name}"], tensor), name
+    assert skeleton_values["classifier.weight"].std().item() == pytest.approx(0.02, rel=0.5)
     again = values_of(model)
-    assert torch.equal(found["classifier.weight"], again["classifier.weight"])
+    assert torch.equal(skeleton_values["classifier.weight"], again["classifier.weight"])
 
 
 def _bytes(values: dict[str, torch.Tensor]) -> int:

@@ -76,18 +76,18 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedJob]:
     yield job
 
 
-def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_path: Path) -> None:
+def test_a_hopeless_run_ends_on_all_hosts_and_a_throw_away_run_too(tmp_path: Path) -> None:
     given = [{"seconds": 0.1}, {"seconds": 0.2, "waits": 60}]
     runs = [
-        run_document(name, json.dumps(each), launcher="torchrun", processes_per_host=1)
-        for name, each in zip("ab", given, strict=True)
+        run_document(name, json.dumps(environment), launcher="torchrun", processes_per_host=1)
+        for name, environment in zip("ab", given, strict=True)
     ]
     racing = two_hosts(tmp_path, runs, Path(shared_job.__file__).with_name("racing.py"))
     again = [{**run, "run_id": f"{run['run_id']}-t2", "first": run["run_id"]} for run in runs]
     limits = {**racing.limits, "race": {"samples": 1e6}, "warm_up_steps": 7, "again": again}
     job = replace(racing, limits=limits)
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
-        assert [each.wait(120) for each in (first, second)] == [0, 0]
+        assert [parent.wait(120) for parent in (first, second)] == [0, 0]
     for host in HOSTS:
         assert [event for event, *_ in job.events(host=host)][:3] == [
             "parent_started",
@@ -102,7 +102,7 @@ def test_a_run_that_cannot_win_ends_on_all_hosts_and_a_throw_away_run_too(tmp_pa
     assert bounds[0] == bounds[1]
 
 
-def test_hosts_that_remember_other_probes_go_on_with_those_of_the_first(tmp_path: Path) -> None:
+def test_hosts_with_other_remembered_probes_go_on_with_those_of_the_first(tmp_path: Path) -> None:
     """The second host has fewer probes of an earlier job, and other rates."""
     order = {"choice": "best", "first": 4, "step": 1, "path": ["batch"]}
     run = run_document(
@@ -133,19 +133,19 @@ def test_hosts_that_remember_other_probes_go_on_with_those_of_the_first(tmp_path
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with job.start(host="algo-1") as first, job.start(host="algo-2") as second:
         try:
-            assert [each.wait(60) for each in (first, second)] == [0, 0]
+            assert [parent.wait(60) for parent in (first, second)] == [0, 0]
         finally:
             first.kill()
             second.kill()
-    found = [(job.end("a", host=host) or {})["batch"] for host in HOSTS]
-    assert found[0] == found[1]
-    assert (found[0]["batch"], [probe["batch"] for probe in found[0]["probes"]]) == (
+    batches = [(job.end("a", host=host) or {})["batch"] for host in HOSTS]
+    assert batches[0] == batches[1]
+    assert (batches[0]["batch"], [probe["batch"] for probe in batches[0]["probes"]]) == (
         9,
         [4, 8, 16, 12, 10, 9],
     )
 
 
-def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) -> None:
+def test_a_process_failing_on_one_host_ends_the_run_on_all(job: SharedJob) -> None:
     for host in HOSTS:
         end = job.end("fails-on-one", host=host)
         assert end is not None
@@ -153,7 +153,7 @@ def test_a_process_that_fails_on_one_host_ends_the_run_on_all(job: SharedJob) ->
         assert end["hosts"] == list(HOSTS)
 
 
-def test_a_run_that_the_first_host_cannot_start_ends_on_all(job: SharedJob) -> None:
+def test_a_run_with_no_start_on_the_first_host_ends_on_all(job: SharedJob) -> None:
     for host in HOSTS:
         end = job.end("has-no-folder", host=host) or {}
         assert (end["exit_code"], end["failed_host"]) == (127, HOSTS[0])
@@ -169,13 +169,14 @@ def test_the_next_run_meets_on_all_hosts(job: SharedJob) -> None:
         assert log.read_text().splitlines() == ["began", "sum 3 of 2"]
 
 
-def test_the_parent_whose_peer_is_lost_leaves_the_run_and_ends(job: SharedJob) -> None:
+def test_the_parent_with_a_lost_peer_leaves_the_run_and_ends(job: SharedJob) -> None:
     assert job.events()[-1] == ("run_left", "loses-a-host", "peer_lost")
     assert [job.end("loses-a-host", host=host) for host in HOSTS] == [None, None]
 
 
 def test_all_hosts_wait_for_imports_and_fork_only_together(job: SharedJob, tmp_path: Path) -> None:
-    train, ranks = tmp_path / "traindyno_train.py", tmp_path / "traindyno_ranks.py"
+    train = tmp_path / "traindyno_train.py"
+    ranks = tmp_path / "traindyno_ranks.py"
     shutil.copy(job.programs[0], train)
     ranks.write_text(FORKING)
     waits = two_hosts(tmp_path, [run_document("a", "--shared-job", "")], train, ranks)

@@ -23,13 +23,19 @@ from traindyno.core.jobs.journal_format import STATE
 from traindyno.parent.ends import whole_ends
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
-HOST, MANY_FILES = "algo-1", 40_000
-STEPS, HELD_STEP = 6, 3
+HOST = "algo-1"
+MANY_FILES = 40_000
+STEPS = 6
+HELD_STEP = 3
 RUNS = ("before", "struck", "after")
 # The second run is held in one of these phases, or the job is between two phases that the journal
 # shows.
-START, STEPPING, END = "start", "steps", "end"
-IMPORTING, BETWEEN, ENDED = "importing", "between", "ended"
+START = "start"
+STEPPING = "steps"
+END = "end"
+IMPORTING = "importing"
+BETWEEN = "between"
+ENDED = "ended"
 HELD = (START, STEPPING, END)
 JOB_PHASES = (IMPORTING, BETWEEN, ENDED)
 OF_JOB = ("guard", "parent")
@@ -107,7 +113,7 @@ def every_kill() -> Iterator[Kill]:
 
 
 @pytest.mark.parametrize("kill", every_kill(), ids=str)
-def test_a_killed_process_costs_its_run_or_its_job_what_was_in_progress(
+def test_a_killed_process_costs_its_run_or_its_job_the_work_in_progress(
     kill: Kill, tmp_path: Path
 ) -> None:
     job = job_of(tmp_path, kill)
@@ -126,7 +132,9 @@ def test_a_killed_process_costs_its_run_or_its_job_what_was_in_progress(
 
 
 def job_of(root: Path, kill: Kill) -> SharedJob:
-    control, package, programs = root / "control", root / "code" / "training", root / "programs"
+    control = root / "control"
+    package = root / "code" / "training"
+    programs = root / "programs"
     for folder in (control, package, programs):
         folder.mkdir(parents=True)
     (package / "__init__.py").touch()
@@ -193,26 +201,28 @@ def release(job: SharedJob) -> None:
 def victim_of(kill: Kill, guard: int) -> int:
     """0 if there is no such process yet."""
     parent = next(iter(children(guard)), 0)
-    found = {"guard": [guard], "parent": [parent], "source": sources(guard)}
-    launchers = children(found["source"][-1]) if kill.is_forked and found["source"] else []
-    launchers = launchers or [each for each in children(parent) if each not in found["source"]]
+    processes = {"guard": [guard], "parent": [parent], "source": sources(guard)}
+    launchers = children(processes["source"][-1]) if kill.is_forked and processes["source"] else []
+    launchers = launchers or [
+        child for child in children(parent) if child not in processes["source"]
+    ]
     ranks = [
         rank
-        for each in launchers
-        for rank in children(each)
+        for launcher in launchers
+        for rank in children(launcher)
         if b"resource_tracker" not in command_line(rank)
     ]
-    found |= {"launcher": launchers, "torchrun": launchers, "rank": ranks}
-    found["loader"] = [worker for rank in ranks for worker in children(rank)]
-    return found[kill.victim][-1] if found[kill.victim] else 0
+    processes |= {"launcher": launchers, "torchrun": launchers, "rank": ranks}
+    processes["loader"] = [worker for rank in ranks for worker in children(rank)]
+    return processes[kill.victim][-1] if processes[kill.victim] else 0
 
 
 def sources(guard: int) -> list[int]:
     return [
-        each
+        child
         for parent in children(guard)
-        for each in children(parent)
-        if b"traindyno_ranks" in command_line(each)
+        for child in children(parent)
+        if b"traindyno_ranks" in command_line(child)
     ]
 
 
@@ -224,7 +234,7 @@ def children(process_id: int) -> list[int]:
 
 def descendants(process_id: int) -> set[int]:
     own = children(process_id)
-    return {*own, *(each for child in own for each in descendants(child))}
+    return {*own, *(descendant for child in own for descendant in descendants(child))}
 
 
 def command_line(process_id: int) -> bytes:
@@ -238,12 +248,12 @@ def check_ends(job: SharedJob, kill: Kill, *, jobs: list[str]) -> None:
     again.
     """
     ends = {run_id: [end for name in jobs if (end := job.end(run_id, name))] for run_id in RUNS}
-    assert {run_id: len(found) for run_id, found in ends.items()} == dict.fromkeys(RUNS, 1)
+    assert {run_id: len(ended) for run_id, ended in ends.items()} == dict.fromkeys(RUNS, 1)
     assert all(any(whole_ends(job.folder(), run_id)) for run_id in RUNS)
     fails = kill.phase in HELD and kill.victim not in OF_JOB
     completed = {
-        run_id: (found[0]["reason"], found[0]["exit_code"]) == ("exited", 0)
-        for run_id, found in ends.items()
+        run_id: (ended[0]["reason"], ended[0]["exit_code"]) == ("exited", 0)
+        for run_id, ended in ends.items()
     }
     # A loader's worker that dies after the last step may be noticed, or not.
     struck = completed[RUNS[1]] if (kill.victim, kill.phase) == ("loader", END) else not fails

@@ -30,6 +30,7 @@ for number in range(12):
 time.sleep(0.3)
 torch.distributed.destroy_process_group()
 """
+OWN = type("DPOTrainer", (), {"__module__": "train"})
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_rows_of_two_processes(
     assert round(12 * steps.tokens) == 3 * samples
 
 
-def test_a_number_of_processes_that_does_not_divide_the_run_is_refused(tmp_path: Path) -> None:
+def test_a_number_of_processes_not_dividing_the_run_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     end = run_forked(tmp_path, script, "own", "3", processes=2)
@@ -118,7 +119,6 @@ class Trl:
 
 
 PAIRS = type("DPOTrainer", (Trl,), {"__module__": "trl.trainer.dpo_trainer"})
-OWN = type("DPOTrainer", (), {"__module__": "train"})
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ for name in names:
     importlib.import_module(name.removesuffix(".__init__"))
 packages = ("traindyno", "training")
 ours = [module for name, module in sys.modules.items() if name.split(".")[0] in packages]
-elsewhere = [each for each in ours if not each.__file__.startswith(str(folder))]
+elsewhere = [module for module in ours if not module.__file__.startswith(str(folder))]
 print([module.__name__ for module in elsewhere], len(ours))
 """
 
@@ -46,14 +46,14 @@ def test_every_module_imports_from_the_tarball_alone(unpacked: Path) -> None:
         cwd=unpacked,
     )
     assert answer.returncode == 0, answer.stderr
-    found = len([name for name in training_files() if name.endswith(".py")])
+    count = len([name for name in training_files() if name.endswith(".py")])
     assert answer.stdout.split() == [
         "[]",
-        str(found - 3),
+        str(count - 3),
     ]  # the programs at the top belong to no package
 
 
-def test_every_class_that_a_table_names_is_in_the_tarball() -> None:
+def test_every_class_named_in_a_table_is_in_the_tarball() -> None:
     named = {
         text.partition(":")[0].replace(".", "/")
         for text in [*strategies.CLASSES.values(), *compilers.CLASSES.values()]

@@ -30,7 +30,7 @@ def test_lines_are_written_a_second_after_the_last_write_and_not_before(
     assert [json.loads(line)["step"] for line in log.path.read_text().splitlines()] == [1, 2, 3]
 
 
-def test_a_full_disk_is_an_error_of_the_run_that_names_it() -> None:
+def test_a_full_disk_is_an_error_of_the_run_with_its_name() -> None:
     log = StepLogFile(Path("/dev/full"))
     log.write({"kind": "step"})
     with pytest.raises(OSError, match="No space left on device") as caught:
@@ -40,7 +40,7 @@ def test_a_full_disk_is_an_error_of_the_run_that_names_it() -> None:
     assert "No space left on device" in failure.describe(caught.value, 0)
 
 
-def test_the_first_failure_is_the_one_that_sagemaker_reads(tmp_path: Path) -> None:
+def test_sagemaker_reads_the_first_failure(tmp_path: Path) -> None:
     environment = {"SM_OUTPUT_DIR": str(tmp_path)}
     failure.report_failure("out_of_memory", "rank 1: full", environment)
     failure.report_failure("internal_error", "rank 0: lost a peer", environment)
@@ -58,7 +58,7 @@ def test_the_first_failure_is_the_one_that_sagemaker_reads(tmp_path: Path) -> No
         (KeyboardInterrupt(), Outcome.STOPPED_BY_USER),
     ],
 )
-def test_errors_are_classified_by_what_they_say(error: BaseException, outcome: Outcome) -> None:
+def test_errors_are_classified_by_their_text(error: BaseException, outcome: Outcome) -> None:
     assert failure.classify(error) == outcome
 
 
@@ -66,7 +66,8 @@ class TimedLog:
     """A step log whose clock stands still until ``seconds`` changes."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.seconds, self._folder = 50.0, folder
+        self.seconds = 50.0
+        self._folder = folder
         for module in ("clock", "log", "recorder"):
             monkeypatch.setattr(f"traindyno.callbacks.{module}.now", lambda: self.seconds)
         self.log = StepLogger(str(folder))

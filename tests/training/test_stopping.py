@@ -10,7 +10,8 @@ from tests.training.jobs import JobEnd
 from tests.training.run_documents import run_document, run_training
 
 # An untrained model has a loss of ln 400 = 6.0. It reaches the one at once, the other never.
-EASY, IMPOSSIBLE = 100.0, 1e-6
+EASY = 100.0
+IMPOSSIBLE = 1e-6
 
 
 def run_to(folder: Path, data: Path, target: float, *, strategy: str, processes: int) -> JobEnd:
@@ -27,7 +28,7 @@ def run_to(folder: Path, data: Path, target: float, *, strategy: str, processes:
     return end
 
 
-def test_a_run_ends_after_the_evaluation_that_reaches_its_target_on_all_ranks(
+def test_a_run_ends_on_all_ranks_after_its_evaluation_at_the_target(
     tmp_path: Path, texts: Path
 ) -> None:
     end = run_to(tmp_path, texts, EASY, strategy="ddp", processes=2)
@@ -39,9 +40,7 @@ def test_a_run_ends_after_the_evaluation_that_reaches_its_target_on_all_ranks(
     assert (tmp_path / "model" / "model.safetensors").exists()
 
 
-def test_a_run_that_does_not_reach_its_target_does_all_its_steps(
-    tmp_path: Path, texts: Path
-) -> None:
+def test_a_run_short_of_its_target_does_all_its_steps(tmp_path: Path, texts: Path) -> None:
     end = run_to(tmp_path, texts, IMPOSSIBLE, strategy="single", processes=1)
     assert [line["step"] for line in end.of_kind("evaluation")] == [3, 6, 7]
     (last,) = end.of_kind("end")

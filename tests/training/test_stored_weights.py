@@ -34,6 +34,8 @@ from training.models.model_config import CLASSIFIED_BY_THE_END_TOKEN, model_conf
 QUERY = "model.layers.0.self_attn.q_proj.weight"
 Tensors = dict[str, torch.Tensor]
 Change = Callable[[Tensors, dict[str, Any]], None]
+FP8 = {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "dynamic"}
+WORDS = {"bad": "negative", "so": "neutral", "good": "positive"}
 
 
 def save_llama(folder: Path) -> Path:
@@ -56,14 +58,16 @@ def workload_of(model: AskedModel, task: Task, **values: Any) -> Workload:
 def problems(folder: Path, task: Task = Task.CAUSAL_LM, **values: Any) -> list[str]:
     asked = workload_of(AskedModel(path=str(folder)), task, **values)
     return [
-        str(each)
-        for each in check_model(asked, [], model_path=str(folder), weights_path=str(folder))
+        str(problem)
+        for problem in check_model(asked, [], model_path=str(folder), weights_path=str(folder))
     ]
 
 
 def rewrite(folder: Path, change: Change) -> None:
-    file, config_file = folder / "model.safetensors", folder / "config.json"
-    tensors, config = load_file(file), json.loads(config_file.read_text())
+    file = folder / "model.safetensors"
+    config_file = folder / "config.json"
+    tensors = load_file(file)
+    config = json.loads(config_file.read_text())
     change(tensors, config)
     save_file(
         {name: tensor.contiguous() for name, tensor in tensors.items()},
@@ -129,7 +133,6 @@ def configured(key: str, value: Any) -> Change:
     return change
 
 
-FP8 = {"quant_method": "fp8", "weight_block_size": [16, 16], "activation_scheme": "dynamic"}
 REFUSED: dict[str, tuple[Change, str]] = {
     "float8 with scales": (
         float8_with_scales,
@@ -168,7 +171,9 @@ REFUSED: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_weights_that_mean_more_than_their_numbers_are_refused(case: str, tmp_path: Path) -> None:
+def test_weights_with_more_meaning_than_their_numbers_are_refused(
+    case: str, tmp_path: Path
+) -> None:
     change, said = REFUSED[case]
     rewrite(save_llama(tmp_path), change)
     (problem,) = problems(tmp_path)
@@ -204,7 +209,7 @@ def test_missing_files_are_refused(tmp_path: Path) -> None:
     assert "merge the adapter" in problem
 
 
-def test_a_head_that_is_stored_under_another_name_is_refused(tmp_path: Path) -> None:
+def test_a_head_stored_under_another_name_is_refused(tmp_path: Path) -> None:
     def rename(tensors: Tensors, _: dict[str, Any]) -> None:
         tensors["output.weight"] = tensors.pop("lm_head.weight")
 
@@ -216,7 +221,7 @@ def test_a_head_that_is_stored_under_another_name_is_refused(tmp_path: Path) -> 
     assert problems(tmp_path, Task.SEQUENCE_CLASSIFICATION) == []  # whose head is new
 
 
-def test_an_attention_that_only_a_runs_image_has_is_taken(tmp_path: Path) -> None:
+def test_an_attention_only_in_a_runs_image_is_taken(tmp_path: Path) -> None:
     def name_it(_: Tensors, config: dict[str, Any]) -> None:
         config["attn_implementation"] = config["_attn_implementation"] = "flash_attention_2"
 
@@ -246,16 +251,17 @@ def test_a_head_for_another_number_of_labels_is_a_new_one(kind: str, tmp_path: P
     assert problems(tmp_path, Task.SEQUENCE_CLASSIFICATION, label_count=7) == []
     assert problems(tmp_path, Task.SEQUENCE_CLASSIFICATION, label_count=3) == []
     model = Model(config={}, task=Task.SEQUENCE_CLASSIFICATION, path=str(tmp_path), label_count=7)
-    found, stored = values_of(model), load_file(tmp_path / "model.safetensors")
+    values = values_of(model)
+    stored = load_file(tmp_path / "model.safetensors")
     head = "classifier.weight" if kind == "bert" else "score.weight"
-    assert found[head].shape == (7, 32)
-    assert found[head].std() > 0
+    assert values[head].shape == (7, 32)
+    assert values[head].std() > 0
     assert all(
-        torch.equal(found[name], tensor)
+        torch.equal(values[name], tensor)
         for name, tensor in stored.items()
         if not name.startswith(head[:5])
     )
-    assert torch.equal(values_of(model)[head], found[head])
+    assert torch.equal(values_of(model)[head], values[head])
 
 
 @pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
@@ -265,7 +271,7 @@ def test_another_problem_than_one_class_of_each_text_is_refused(kind: str, tmp_p
     assert f"problem_type {kind}" in problem
 
 
-def test_a_loss_that_the_task_lacks_is_refused() -> None:
+def test_a_loss_unknown_to_the_task_is_refused() -> None:
     asked = workload_of(
         AskedModel(config={"model_type": "bamba", "z_loss_coefficient": 0.1}), Task.CAUSAL_LM
     )
@@ -292,9 +298,6 @@ def learned_classifier(folder: Path, names: list[str]) -> None:
         optimizer.zero_grad()
     assert loss.item() < 0.05
     model.save_pretrained(folder)
-
-
-WORDS = {"bad": "negative", "so": "neutral", "good": "positive"}
 
 
 @pytest.mark.parametrize(
@@ -338,9 +341,7 @@ def test_a_saved_heads_order_of_labels_is_kept(names: list[str], tmp_path: Path)
         ),
     ],
 )
-def test_a_plan_says_what_becomes_of_a_saved_head(
-    label_count: int, said: str, tmp_path: Path
-) -> None:
+def test_a_plan_says_the_fate_of_a_saved_head(label_count: int, said: str, tmp_path: Path) -> None:
     save_classifier(
         tmp_path / "model", id2label=dict(enumerate(["positive", "negative", "neutral"]))
     )
@@ -354,7 +355,7 @@ def test_a_plan_says_what_becomes_of_a_saved_head(
     assert line.startswith(said)
 
 
-def test_a_tokenizer_without_the_end_token_that_a_classifier_reads_is_refused() -> None:
+def test_a_tokenizer_without_the_end_token_for_a_classifier_is_refused() -> None:
     tokenizer = small_tokenizer()
     for kind in sorted(CLASSIFIED_BY_THE_END_TOKEN):
         model = AskedModel(config={"model_type": kind, **small_values(kind)})
@@ -365,7 +366,7 @@ def test_a_tokenizer_without_the_end_token_that_a_classifier_reads_is_refused() 
             model_config(asked, tokenizer, model_path=None)
 
 
-def test_every_family_that_classifies_by_the_end_token_is_known() -> None:
+def test_every_family_classifying_by_the_end_token_is_known() -> None:
     reading = {
         kind
         for kind, name in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.items()

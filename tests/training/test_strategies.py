@@ -21,17 +21,17 @@ CASES = [
 
 
 @pytest.mark.parametrize(("row", "model"), CASES)
-def test_the_first_ten_losses_and_the_saved_model_are_those_of_one_process(
+def test_the_first_ten_losses_and_the_saved_model_equal_those_of_one_process(
     row: Row, model: str
 ) -> None:
-    found = results_of(row.environment, row.processes)[f"{row.label} {model}"]
-    assert isinstance(found, Trained), found
-    losses, parameters = differences(found, reference_of(row, model))
+    trained = results_of(row.environment, row.processes)[f"{row.label} {model}"]
+    assert isinstance(trained, Trained), trained
+    losses, parameters = differences(trained, reference_of(row, model))
     assert losses <= row.tolerance.loss
     assert parameters <= row.tolerance.parameter
 
 
-def test_the_losses_that_are_compared_differ_from_step_to_step() -> None:
+def test_the_compared_losses_differ_from_step_to_step() -> None:
     for row in (row for row in ROWS if row.label == "ddp" and row.processes == 2):
         for model in row.models:
             losses = reference_of(row, model).losses
@@ -42,7 +42,7 @@ def test_the_losses_that_are_compared_differ_from_step_to_step() -> None:
 def test_two_processes_share_the_optimizers_state(label: str) -> None:
     (row,) = (row for row in ROWS if row.label == label and row.processes == 2)
     model = row.trained[0]
-    found = results_of("main", 2)[f"{label} {model}"]
-    assert isinstance(found, Trained), found
+    trained = results_of("main", 2)[f"{label} {model}"]
+    assert isinstance(trained, Trained), trained
     # half of it, and under tensor and pipeline the embeddings, a twentieth, and norms whole
-    assert 0.4 < found.optimizer_elements / reference_of(row, model).optimizer_elements < 0.6
+    assert 0.4 < trained.optimizer_elements / reference_of(row, model).optimizer_elements < 0.6

@@ -34,6 +34,12 @@ from training.strategies.tensor_layers import (
 )
 from training.strategies.zero1 import divide
 
+INTERLEAVED = {
+    "strategy": Strategy.MESH,
+    "pipeline_degree": 2,
+    "pipeline_schedule": PipelineSchedule.INTERLEAVED,
+}
+
 
 def causal_model(kind: str, **config: Any) -> PreTrainedModel:
     model: PreTrainedModel = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **config))
@@ -49,7 +55,7 @@ def test_every_strategy_is_compared_with_one_process() -> None:
     ("strategy", "name"),
     [("tensor", "tensor"), ("pipeline", "pipeline"), ("mesh", "shard"), ("mesh", "replicate")],
 )
-def test_degrees_whose_product_is_another_number_are_refused(strategy: str, name: str) -> None:
+def test_degrees_with_another_product_are_refused(strategy: str, name: str) -> None:
     case = Case(model="gpt2", options={"strategy": Strategy(strategy), f"{name}_degree": 3})
     accepted = f"; expected {name}_degree 4 or {name}_degree 2$"
     with pytest.raises(
@@ -105,7 +111,7 @@ def test_chosen_layers_beside_attention_need_no_divisible_heads() -> None:
 
 
 def _compare(gradients: tuple[float, float], is_cut: bool) -> bool | str:
-    """``gradients``: those of the two ranks."""
+    """Compares the gradients of two ranks."""
     start_process_group("gloo", read_topology(), torch.device("cpu"))
     values = torch.full((4,), gradients[distributed.get_rank()])
     weight = torch.nn.Parameter(torch.ones(4))
@@ -131,25 +137,16 @@ def test_different_gradients_of_a_whole_parameter_are_refused() -> None:
 
 
 @pytest.mark.parametrize("gradients", [(math.inf, 1.0), (1.0, math.nan)])
-def test_gradients_that_overflowed_are_compared_in_a_later_step(
+def test_overflowed_gradients_are_compared_in_a_later_step(
     gradients: tuple[float, float],
 ) -> None:
     assert run_group(_compare, gradients, False, processes=2) == [False] * 2
 
 
-INTERLEAVED = {
-    "strategy": Strategy.MESH,
-    "pipeline_degree": 2,
-    "pipeline_schedule": PipelineSchedule.INTERLEAVED,
-}
-
-
 @pytest.mark.parametrize("divided", ["tensor_degree", "shard_degree"])
-def test_a_block_that_two_stages_of_one_process_share_is_not_divided(divided: str) -> None:
-    case, topology = (
-        Case(model="albert", options={**INTERLEAVED, divided: 2}),
-        Topology(world_size=4),
-    )
+def test_a_block_shared_by_two_stages_of_one_process_is_not_divided(divided: str) -> None:
+    case = Case(model="albert", options={**INTERLEAVED, divided: 2})
+    topology = Topology(world_size=4)
     with fake_process_group(topology):
         strategy = build_strategy(make_setup(case, topology))
         with pytest.raises(
@@ -175,7 +172,7 @@ def test_a_block_that_two_stages_of_one_process_share_is_not_divided(divided: st
         ),
     ],
 )
-def test_a_model_that_does_more_between_its_blocks_is_not_cut(
+def test_a_model_with_work_between_its_blocks_is_not_cut(
     kind: str, config: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(
@@ -188,7 +185,8 @@ def test_a_model_that_does_more_between_its_blocks_is_not_cut(
 def test_the_dearest_stage_costs_as_little_as_any_division_allows(seed: int) -> None:
     draw = random.Random(seed)
     blocks = [draw.choice([1.0, 2.0, 3.5]) for _ in range(draw.randint(1, 8))]
-    head, count = draw.choice([0.0, 1.0, 5.0]), draw.randint(1, len(blocks))
+    head = draw.choice([0.0, 1.0, 5.0])
+    count = draw.randint(1, len(blocks))
     cuts = [(0, *inner, len(blocks)) for inner in combinations(range(1, len(blocks)), count - 1)]
     least = min(_dearest(blocks, head, bounds) for bounds in cuts)
     bounds = (0, *accumulate(divide_blocks(blocks, head, count)))
@@ -213,7 +211,7 @@ def _own_blocks(stage: torch.nn.Module) -> int:
     return sum(type(module).__name__ == "GPT2Block" for module in stage.modules())
 
 
-def test_smddp_says_which_images_carry_it() -> None:
+def test_smddp_names_the_images_with_it() -> None:
     case = Case(model="gpt2", options={"strategy": Strategy.SMDDP})
     with pytest.raises(MissingFromImage, match="strategy smddp needs smdistributed"):
         build_strategy(make_setup(case, Topology(world_size=2)))
@@ -229,9 +227,7 @@ def test_smddp_says_which_images_carry_it() -> None:
         ),
     ],
 )
-def test_a_compiler_that_is_not_installed_says_what_it_needs(
-    compiler: Compiler, message: str
-) -> None:
+def test_a_missing_compiler_says_its_needs(compiler: Compiler, message: str) -> None:
     with pytest.raises(MissingFromImage, match=message):
         build_compiler(compiler).accelerator(Topology())
 
@@ -246,7 +242,8 @@ def test_a_fused_projection_is_ordered_by_rank() -> None:
     """32 features, 2 ranks: rank 0 has rows 0-15 of the query, 32-47 of the key and 64-79 of the
     value.
     """
-    model, name = causal_model("gpt2", **GPT), "transformer.h.0.attn.c_attn.weight"
+    model = causal_model("gpt2", **GPT)
+    name = "transformer.h.0.attn.c_attn.weight"
     weight = model.state_dict()[name].clone()
     held = ConvertedLayers(model, plan_for(model), 2).convert(name, weight)
     assert torch.equal(held[:48], weight.t()[[*range(16), *range(32, 48), *range(64, 80)]])
@@ -255,5 +252,7 @@ def test_a_fused_projection_is_ordered_by_rank() -> None:
 @pytest.mark.parametrize(
     ("compile_id", "expected"), [("0/0", False), ("3/0", False), ("0/1", True), ("12/3", True)]
 )
-def test_a_frame_that_is_compiled_again_is_a_recompilation(compile_id: str, expected: bool) -> None:
+def test_a_second_compilation_of_a_frame_is_a_recompilation(
+    compile_id: str, expected: bool
+) -> None:
     assert is_recompilation(compile_id) is expected

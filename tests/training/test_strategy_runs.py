@@ -38,7 +38,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, reviews: Path) -> JobEnd:
 
 
 @pytest.mark.parametrize("strategy", CUT)
-def test_a_cut_model_logs_evaluates_and_saves_what_one_process_does(
+def test_a_cut_model_logs_evaluates_and_saves_the_same_as_one_process(
     tmp_path: Path, reviews: Path, alone: JobEnd, strategy: str
 ) -> None:
     end = run(tmp_path / "run", reviews, CUT[strategy], 2)
@@ -56,8 +56,8 @@ def test_a_cut_model_logs_evaluates_and_saves_what_one_process_does(
     assert_same_model(end.folder / "model", alone.folder / "model")
 
 
-def assert_same_model(found: Path, expected: Path) -> None:
-    mine, theirs = (load_file(folder / "model.safetensors") for folder in (found, expected))
+def assert_same_model(trained: Path, expected: Path) -> None:
+    mine, theirs = (load_file(folder / "model.safetensors") for folder in (trained, expected))
     assert mine.keys() == theirs.keys()
     for name, weight in theirs.items():
         # AdamW divides by a gradient's own size, so that a key's bias, whose gradient is rounding

@@ -35,5 +35,5 @@ def test_the_files_have_every_row_and_the_page_their_counts() -> None:
 
 
 @pytest.mark.parametrize("options", REFUSED, ids=str)
-def test_what_the_file_calls_refused_is_refused(options: dict[str, object]) -> None:
+def test_refusals_of_the_file_are_refused(options: dict[str, object]) -> None:
     assert reasons(options)

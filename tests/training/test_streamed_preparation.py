@@ -31,7 +31,8 @@ ASKED = Workload(
 )
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c")
 TOKENIZER = word_tokenizer(WORDS, unk_token="[UNK]", sep_token="[SEP]")
-SMALL, LARGE = 2**23, 5 * 2**23
+SMALL = 2**23
+LARGE = 5 * 2**23
 
 
 def write(folder: Path, kind: str, size: int) -> Path:
@@ -115,25 +116,25 @@ def test_a_long_text_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "data").mkdir()
     for name in ("1.txt", "2.txt"):
         (tmp_path / "data" / name).write_text("\n".join(["a", "b", "c", "b", "a"] * 400))
-    found = []
+    token_lists = []
     for pieces in (2**20, 300):
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
         for packing in (True, False):
             out = tmp_path / f"out-{pieces}-{packing}"
             prepare(ASKED, TOKENIZER, tmp_path / "data", out, packing=packing)
-            found.append(read_sequences(out / "train").tokens.tolist())
-    assert found[:2] == found[2:]
-    assert found[0].count(3) == 2  # [SEP] ends each of the two files
+            token_lists.append(read_sequences(out / "train").tokens.tolist())
+    assert token_lists[:2] == token_lists[2:]
+    assert token_lists[0].count(3) == 2  # [SEP] ends each of the two files
 
 
 @pytest.mark.parametrize("separator", ["\n", " "], ids=["lines", "words"])
-def test_byte_level_tokens_of_pieces_are_those_of_the_whole_text(
+def test_byte_level_tokens_of_pieces_equal_those_of_the_whole_text(
     separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "train.txt").write_text(
         separator.join(f"größe {number}'s" for number in range(500))
     )
-    found = []
+    token_lists = []
     for pieces in (2**20, 300):
         monkeypatch.setattr(file_text, "PIECE_CHARACTERS", pieces)
         out = tmp_path / f"out-{pieces}"
@@ -144,8 +145,8 @@ def test_byte_level_tokens_of_pieces_are_those_of_the_whole_text(
             out,
             packing=True,
         )
-        found.append(read_sequences(out / "train").tokens.tolist())
-    assert found[0] == found[1]
+        token_lists.append(read_sequences(out / "train").tokens.tolist())
+    assert token_lists[0] == token_lists[1]
 
 
 def test_no_more_of_a_text_is_read_than_its_examples_need(
@@ -167,14 +168,14 @@ class Counting(io.BytesIO):
         self._read = read
 
     def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        self._read.append(len(found))
-        return found
+        content = super().read(size)
+        self._read.append(len(content))
+        return content
 
 
 @pytest.mark.parametrize("vocabulary_size", [100, 2**16, 2**16 + 1])
 @pytest.mark.parametrize("lengths", [[], [3], [3, 1, 0, 70_000]], ids=str)
-def test_what_is_written_piece_by_piece_is_numpys_own_file(
+def test_the_file_written_piece_by_piece_is_numpys_own(
     vocabulary_size: int, lengths: list[int], tmp_path: Path
 ) -> None:
     random = np.random.default_rng(1)
@@ -187,12 +188,12 @@ def test_what_is_written_piece_by_piece_is_numpys_own_file(
     kind = np.uint16 if vocabulary_size <= 2**16 else np.uint32
     np.save(tmp_path / "own.npy", together.astype(kind))
     assert (tmp_path / "train" / "tokens.npy").read_bytes() == (tmp_path / "own.npy").read_bytes()
-    found = read_sequences(tmp_path / "train") if lengths else None
-    assert found is None or found.lengths.tolist() == lengths
+    sequences = read_sequences(tmp_path / "train") if lengths else None
+    assert sequences is None or sequences.lengths.tolist() == lengths
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="a file that is always full is Linux's")
-def test_a_volume_that_fills_while_a_model_is_loaded_is_not_called_an_unknown_model(
+def test_a_volume_filled_by_loading_a_model_is_not_called_an_unknown_model(
     tmp_path: Path,
 ) -> None:
     with (

@@ -92,7 +92,7 @@ def test_the_order_is_the_same_every_time_and_differs_between_epochs(numbers: Pa
 @pytest.mark.parametrize(
     "ranks", [2, 3]
 )  # 4 files: of two ranks with three workers, readers share the sequences
-def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
+def test_a_resumed_stream_goes_on_with_the_next_batch(
     numbers: Path, workers: int, ranks: int
 ) -> None:
     """It crosses the end of epochs and masks the same tokens: masking depends on a sample's place
@@ -103,7 +103,9 @@ def test_a_resumed_stream_goes_on_with_the_batch_that_would_have_come_next(
         masking=Masking(seed=1, mask_token=199, vocabulary_size=200),
         pad_to=None,
     )
-    run, steps, accumulated = run_of(loader_workers=workers, gradient_accumulation_steps=2), 7, 2
+    run = run_of(loader_workers=workers, gradient_accumulation_steps=2)
+    steps = 7
+    accumulated = 2
 
     def batches(done: int) -> list[dict[str, torch.Tensor]]:
         stream = streamed(

@@ -17,10 +17,11 @@ from pyarrow import parquet
 from transformers import CONFIG_MAPPING
 
 from tests.unit.core.suite.test_shipped_suites import READ_FROM_DATA, check_baseline
-from traindyno.api import suite_defaults
+from traindyno.api import local_data
 from traindyno.api.suite_defaults import CompletedSuite
 from traindyno.api.suite_loading import Suite, SuiteFileInvalid, load_startable_suite
 from traindyno.core.errors import SuiteInvalid
+from traindyno.core.run.data_formats import TOKENISED
 from traindyno.core.run.saved_model import longest_sequence
 from training.models.config_numbers import NOT_BUILT, most_positions, needed_positions
 
@@ -31,6 +32,14 @@ ROWS = [
 ]
 MATRIX = {"batch_size_per_device": [8, 32]}
 ALL = {"examples": 9, "sequence_length": 16, "label_count": 2}
+LONG = "the cat sat on the mat"
+TURNS = [{"role": "user", "content": LONG}, {"role": "assistant", "content": "no"}]
+CHAT_ROWS = {
+    "messages": {"messages": TURNS, "id": "7"},
+    "conversations": {"conversations": json.dumps(TURNS)},
+    "prompt and completion": {"prompt": LONG, "completion": "no"},
+    "instruction and output": {"instruction": LONG, "input": "", "output": "no"},
+}
 
 
 def csv_text(rows: list[tuple[str, str]], header: str = "review,sentiment") -> str:
@@ -78,7 +87,7 @@ def test_a_shipped_suite_is_read_from_its_data(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "csv.gz", "jsonl", "json", "parquet"])
-def test_columns_labels_length_and_number_are_those_of_the_data(kind: str, tmp_path: Path) -> None:
+def test_columns_labels_length_and_number_come_from_the_data(kind: str, tmp_path: Path) -> None:
     workload = classifier(tmp_path, write_data(tmp_path, kind))["workload"]
     assert (workload["dataset"]["text_column"], workload["dataset"]["label_column"]) == (
         "review",
@@ -104,7 +113,7 @@ def test_columns_labels_length_and_number_are_those_of_the_data(kind: str, tmp_p
     ],
 )
 @pytest.mark.parametrize("padding", [None, "training", "matrix"])
-def test_what_a_length_cuts_off_and_pads_is_said(
+def test_cut_and_padded_rows_of_a_length_are_said(
     words: int, changes: dict[str, Any], told: list[str], padding: str | None, tmp_path: Path
 ) -> None:
     rows = [*[("abc def", "01"[n % 2]) for n in range(60)], *[("abc " * words, "1")] * 3]
@@ -123,13 +132,13 @@ def test_what_a_length_cuts_off_and_pads_is_said(
         folder=tmp_path,
         is_local=True,
     )
-    cut = [each for each in completed.cautions if "are cut" in each]
-    padded = [each for each in completed.cautions if "the rest is padding" in each]
+    cut = [caution for caution in completed.cautions if "are cut" in caution]
+    padded = [caution for caution in completed.cautions if "the rest is padding" in caution]
     assert cut == told
     assert len(padded) == (padding is None and words > 1)
 
 
-def test_what_the_file_says_stays(tmp_path: Path) -> None:
+def test_values_of_the_file_stay(tmp_path: Path) -> None:
     given_values = {
         "examples": 7,
         "sequence_length": 8,
@@ -138,8 +147,8 @@ def test_what_the_file_says_stays(tmp_path: Path) -> None:
         "goal": "cheapest",
     }
     document = classifier(tmp_path, write_data(tmp_path, "csv"), **given_values)
-    found = {**document["workload"], **document}
-    assert {name: found[name] for name in given_values} == given_values
+    fields = {**document["workload"], **document}
+    assert {name: fields[name] for name in given_values} == given_values
 
 
 @pytest.mark.parametrize(
@@ -182,12 +191,13 @@ def causal_problem(folder: Path, rows: list[dict[str, Any]]) -> str:
     """What is said of the data's columns for causal-lm; without a problem the column."""
     (folder / "data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     document = {"task": "causal-lm", "model": {"config": {}}, "dataset": "data.jsonl"}
-    found = CompletedSuite(document, stem="a", folder=folder, is_local=True)
-    told = [str(each) for each in found.problems if each.path.startswith("workload.dataset")]
-    return "\n".join(told) or str(found.document["workload"]["dataset"]["text_column"])
-
-
-LONG = "the cat sat on the mat"
+    completed = CompletedSuite(document, stem="a", folder=folder, is_local=True)
+    told = [
+        str(problem)
+        for problem in completed.problems
+        if problem.path.startswith("workload.dataset")
+    ]
+    return "\n".join(told) or str(completed.document["workload"]["dataset"]["text_column"])
 
 
 @pytest.mark.parametrize(
@@ -210,21 +220,12 @@ LONG = "the cat sat on the mat"
         ({"text": json.dumps([{"role": "user", "content": LONG}])}, "the turns of a chat as JSON"),
     ],
 )
-def test_a_column_is_chosen_only_where_no_other_has_texts(
+def test_a_column_is_chosen_only_without_another_one_of_texts(
     row: dict[str, Any], told: str, tmp_path: Path
 ) -> None:
-    found = causal_problem(tmp_path, [row] * 4)
-    assert told in found
-    assert found.count("\n") == 0
-
-
-TURNS = [{"role": "user", "content": LONG}, {"role": "assistant", "content": "no"}]
-CHAT_ROWS = {
-    "messages": {"messages": TURNS, "id": "7"},
-    "conversations": {"conversations": json.dumps(TURNS)},
-    "prompt and completion": {"prompt": LONG, "completion": "no"},
-    "instruction and output": {"instruction": LONG, "input": "", "output": "no"},
-}
+    problem = causal_problem(tmp_path, [row] * 4)
+    assert told in problem
+    assert problem.count("\n") == 0
 
 
 @pytest.mark.parametrize("form", CHAT_ROWS)
@@ -233,11 +234,11 @@ def test_conversations_are_found_by_their_columns(form: str, tmp_path: Path) -> 
     document = {"task": "causal-lm", "model": {"config": {}}, "dataset": "data.jsonl"}
     for packing, count in ((False, 40), (True, 40 * (len(LONG) + 2) // (4 * 128))):
         given = {**document, "sequence_length": 128, "training": {"packing": packing}}
-        found = CompletedSuite(given, stem="a", folder=tmp_path, is_local=True)
-        assert found.problems == []
-        workload = found.document["workload"]
+        completed = CompletedSuite(given, stem="a", folder=tmp_path, is_local=True)
+        assert completed.problems == []
+        workload = completed.document["workload"]
         assert (workload["dataset"]["format"], workload["examples"]) == ("chat", count)
-        assert f'format: "chat" (the data has {form})' in str(list(map(str, found.defaults)))
+        assert f'format: "chat" (the data has {form})' in str(list(map(str, completed.defaults)))
     other = {**document, "task": "masked-lm"}
     told = CompletedSuite(other, stem="a", folder=tmp_path, is_local=True).problems
     assert "workload.task causal-lm with workload.dataset.format: chat" in str(told)
@@ -272,7 +273,7 @@ def test_a_column_is_named_as_the_data_has_it(tmp_path: Path) -> None:
     assert any('label_column: "Stimmung (1\u20133)" (the only' in line for line in lines)
 
 
-def test_a_column_that_the_data_lacks_is_named_before_anything_runs(tmp_path: Path) -> None:
+def test_a_column_missing_in_the_data_is_named_before_anything_runs(tmp_path: Path) -> None:
     write_data(tmp_path, "csv")
     with pytest.raises(
         SuiteFileInvalid, match='got "body", expected a column of the data: review, sentiment'
@@ -293,6 +294,15 @@ def test_a_language_models_examples_are_an_epoch_of_its_text(tmp_path: Path) -> 
         "workload"
     ]
     assert (workload["sequence_length"], workload["examples"]) == (128, 40_000 // (4 * 128))
+
+
+def test_the_reason_of_a_length_names_its_bound(tmp_path: Path) -> None:
+    (tmp_path / "data.txt").write_text("word " * 8000)
+    config = {"model_type": "gpt2", "n_positions": 4096}
+    document = {"task": "causal-lm", "model": {"config": config}, "dataset": "data.txt"}
+    completed = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True)
+    told = [str(default) for default in completed.defaults]
+    assert "workload.sequence_length: 1024 (at most 1024, the model has 4096 positions)" in told
 
 
 def test_a_script_needs_its_source_arguments_and_examples(tmp_path: Path) -> None:
@@ -328,14 +338,16 @@ def test_minutes_are_the_budget_of_the_whole_suite(tmp_path: Path) -> None:
         }
 
 
-def test_labels_that_count_from_1_have_a_class_for_0(tmp_path: Path) -> None:
+def test_labels_counted_from_1_have_a_class_for_0(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text(
         csv_text([(f"a b c {n}", str(n % 5 + 1)) for n in range(20)])
     )
     suite = {"task": "sequence-classification", "model": "nobody/bert", "dataset": "data.csv"}
-    found = Suite.of(folder=tmp_path, local=True, **suite)
-    assert found.suite.workload.label_count == 6
-    assert "the labels of data.csv are 1 to 5, and classes count from 0" in "\n".join(found.lines)
+    suite_object = Suite.of(folder=tmp_path, local=True, **suite)
+    assert suite_object.suite.workload.label_count == 6
+    assert "the labels of data.csv are 1 to 5, and classes count from 0" in "\n".join(
+        suite_object.lines
+    )
 
 
 def test_on_aws_type_and_amount_are_asked_for(tmp_path: Path) -> None:
@@ -444,7 +456,7 @@ def test_the_page_shows_the_suite_and_its_defaults() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_and_not_what_follows_from_it(
+def test_a_mistake_is_named_without_its_consequences(
     changes: dict[str, Any], told: list[str], tmp_path: Path
 ) -> None:
     write_data(tmp_path, "csv")
@@ -480,7 +492,7 @@ def test_another_unicode_form_of_a_column_is_named(tmp_path: Path) -> None:
         Suite.from_text(json.dumps({**suite, "dataset": composed}), folder=tmp_path, local=True)
 
 
-def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:
+def test_a_source_without_a_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(SuiteInvalid) as caught:
         Suite.of(
             folder=tmp_path,
@@ -492,7 +504,7 @@ def test_a_source_that_is_no_folder_is_named(tmp_path: Path) -> None:
     assert [problem.path for problem in caught.value.problems] == ["workload.source"]
 
 
-def test_the_longest_sequence_is_that_of_transformers_own_numbers() -> None:
+def test_the_longest_sequence_comes_from_transformers_own_numbers() -> None:
     """Over every family whose configuration builds without arguments; where config.json names none,
     none is given.
     """
@@ -500,17 +512,49 @@ def test_the_longest_sequence_is_that_of_transformers_own_numbers() -> None:
     for kind in CONFIG_MAPPING:
         with suppress(*NOT_BUILT, ImportError):
             config = CONFIG_MAPPING[kind]()
-            positions, found = most_positions(config), longest_sequence(config.to_dict())
-            if positions is None or found is None:
+            positions = most_positions(config)
+            length = longest_sequence(config.to_dict())
+            if positions is None or length is None:
                 continue
-            assert needed_positions(config, found) == positions, kind
+            assert needed_positions(config, length) == positions, kind
             known += 1
     assert known > 100
+
+
+@pytest.mark.parametrize("column", [{}, {"text_column": "text"}])
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"data.csv": "text,label\n"}, "data.csv has no rows"),
+        ({"data.jsonl": '{"text": ""}\n'}, "data.jsonl has no text"),
+        ({"a.txt": "", "b.txt": "\n"}, "a.txt, b.txt has no text"),
+        ({"train.txt": "words", "test.txt": ""}, "test.txt has no text"),
+        ({TOKENISED: "{}", "train/tokens.npy": ""}, None),
+    ],
+)
+def test_data_without_a_text_is_refused_although_the_suite_says_all_of_it(
+    files: dict[str, str], told: str | None, column: dict[str, str], tmp_path: Path
+) -> None:
+    for name, content in files.items():
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    splits = {"evaluation_split": "test"} if "test.txt" in files else {}
+    document = {
+        "task": "causal-lm",
+        "model": "nobody/gpt2",
+        "examples": 9,
+        "sequence_length": 16,
+        "dataset": {"path": "data", **splits, **column},
+        "matrix": MATRIX,
+    }
+    problems = CompletedSuite(document, stem="a", folder=tmp_path, is_local=True).problems
+    assert [problem.message.partition(";")[0] for problem in problems] == [told] * bool(told)
 
 
 def test_large_data_is_not_read_and_its_settings_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suite_defaults, "MOST_DATA_BYTES", 10)
+    monkeypatch.setattr(local_data, "MOST_DATA_BYTES", 10)
     workload = classifier(tmp_path, write_data(tmp_path, "csv"))["workload"]
     assert not {"examples", "sequence_length"} & workload.keys()

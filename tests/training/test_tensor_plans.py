@@ -30,17 +30,6 @@ MODELS: dict[str, dict[str, Any]] = {
         for kind in ("apertus", "bloom", "mixtral", "olmo2", "opt", "phi3")
     },
 }
-
-
-def problems(model: str, layers: dict[str, tuple[str, ...]] | None, degree: int = 2) -> list[str]:
-    """``layers`` of None: by the model's own plan."""
-    workload = Workload(
-        task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS[model]), sequence_length=16
-    )
-    division = TensorDivision(degree=degree, layers=TensorLayers(**layers) if layers else None)
-    return [str(problem) for problem in check_model(workload, [division], model_path=None)]
-
-
 GOOD: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("llama", {"colwise": (*QKV, *GATES), "rowwise": (OUTPUT, DOWN)}),
     ("llama", {"colwise": GATES, "rowwise": (DOWN,)}),
@@ -69,15 +58,6 @@ GOOD: list[tuple[str, dict[str, tuple[str, ...]]]] = [
     ("bloom", {"colwise": ("h.*.mlp.dense_h_to_4h",), "rowwise": ("h.*.mlp.dense_4h_to_h",)}),
     ("phi3", {"colwise_gather_output": FUSED, "rowwise_split_input": (DOWN,)}),
 ]
-
-
-@pytest.mark.parametrize(("model", "layers"), GOOD)
-def test_a_plan_that_divides_the_model_is_accepted(
-    model: str, layers: dict[str, tuple[str, ...]]
-) -> None:
-    assert problems(model, layers) == []
-
-
 OPT_ATTENTION = {
     "colwise": tuple(f"decoder.layers.*.self_attn.{name}_proj" for name in "qkv"),
     "rowwise": ("decoder.layers.*.self_attn.out_proj",),
@@ -123,8 +103,24 @@ REFUSED: list[tuple[str, dict[str, tuple[str, ...]], str]] = [
 ]
 
 
+def problems(model: str, layers: dict[str, tuple[str, ...]] | None, degree: int = 2) -> list[str]:
+    """The problems of a plan; without layers, of the model's own plan."""
+    workload = Workload(
+        task=Task.CAUSAL_LM, examples=1, model=Model(config=MODELS[model]), sequence_length=16
+    )
+    division = TensorDivision(degree=degree, layers=TensorLayers(**layers) if layers else None)
+    return [str(problem) for problem in check_model(workload, [division], model_path=None)]
+
+
+@pytest.mark.parametrize(("model", "layers"), GOOD)
+def test_a_plan_dividing_the_model_is_accepted(
+    model: str, layers: dict[str, tuple[str, ...]]
+) -> None:
+    assert problems(model, layers) == []
+
+
 @pytest.mark.parametrize(("model", "layers", "said"), REFUSED)
-def test_a_plan_that_tears_heads_or_features_apart_is_refused(
+def test_a_plan_tearing_heads_or_features_apart_is_refused(
     model: str, layers: dict[str, tuple[str, ...]], said: str
 ) -> None:
     (problem,) = problems(model, layers)
@@ -182,7 +178,7 @@ def test_the_models_own_plan_may_not_fit_it() -> None:
         ),
     ],
 )
-def test_a_path_that_names_no_layer_or_one_again_is_refused(
+def test_a_path_without_a_layer_or_to_a_divided_one_is_refused(
     layers: dict[str, tuple[str, ...]], said: str
 ) -> None:
     (problem,) = problems("llama", layers)
@@ -213,7 +209,7 @@ def test_a_path_that_names_no_layer_or_one_again_is_refused(
         ),
     ],
 )
-def test_a_degree_that_does_not_divide_the_chosen_layers_names_one_that_does(
+def test_a_degree_not_dividing_the_chosen_layers_names_a_fitting_one(
     model: str, degree: int, layers: dict[str, tuple[str, ...]], said: str
 ) -> None:
     (problem,) = problems(model, layers, degree)
@@ -221,7 +217,7 @@ def test_a_degree_that_does_not_divide_the_chosen_layers_names_one_that_does(
     assert said in problem
 
 
-def test_a_plan_whose_fault_no_size_shows_fails_in_its_first_step() -> None:
+def test_a_plan_with_a_fault_beyond_sizes_fails_in_its_first_step() -> None:
     """A norm over all heads, and an activation with parameters."""
     plans = {
         "causal-lm/olmo2": TensorLayers(colwise=QKV, rowwise=(OUTPUT,)),

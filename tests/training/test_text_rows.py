@@ -4,7 +4,9 @@ token: packed and not, to train, to evaluate, and behind an endpoint.
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +22,12 @@ from traindyno.core.run.workload import Dataset, Workload
 from traindyno.core.suite.choices import Task
 from training import inference
 from training.data import file_text
+from training.data.collate import special_tokens
+from training.data.dataset import TokenDataset
 from training.data.prepare import prepare
 from training.data.sequences import MANIFEST, Sequences, read_sequences
 from training.errors import WorkloadError
+from training.serving.model_folder import make_servable
 
 LENGTH = 6
 ASKED = Workload(
@@ -31,7 +36,9 @@ ASKED = Workload(
     sequence_length=LENGTH,
     dataset=Dataset(path="data", evaluation_split="test"),
 )
-BEGIN, END, OTHER = 1, 2, 3
+BEGIN = 1
+END = 2
+OTHER = 3
 WORDS = ("[UNK]", "<s>", "</s>", "<sop>", "a", "b", "c")
 # What the tokenizer puts around a text
 TEMPLATES: Mapping[str, str | None] = {
@@ -42,6 +49,11 @@ TEMPLATES: Mapping[str, str | None] = {
     "end": "$A </s>",
     "something else behind": "<s> $A <sop>",
 }
+TEXTS = st.lists(
+    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9).map(" ".join),
+    min_size=4,
+    max_size=12,
+)
 
 
 def tokenizer_of(template: str | None) -> PreTrainedTokenizerFast:
@@ -68,9 +80,9 @@ def write(folder: Path, texts: list[str]) -> Path:
     return folder
 
 
-def rows(found: Sequences) -> list[list[int]]:
-    spans = zip(found.begins, found.lengths, strict=True)
-    return [found.tokens[begin : begin + length].tolist() for begin, length in spans]
+def rows(sequences: Sequences) -> list[list[int]]:
+    spans = zip(sequences.begins, sequences.lengths, strict=True)
+    return [sequences.tokens[begin : begin + length].tolist() for begin, length in spans]
 
 
 def prepared(
@@ -87,20 +99,14 @@ def chunks(tokens: list[int]) -> Iterator[list[int]]:
         yield tokens[begin : begin + LENGTH]
 
 
-TEXTS = st.lists(
-    st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=9).map(" ".join),
-    min_size=4,
-    max_size=12,
-)
-
-
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
 @examples(10)
 @given(texts=TEXTS)
 def test_rows_are_the_tokenizers_own_ids_and_one_end_token(
     template: str | None, texts: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder, tokenizer = tmp_path_factory.mktemp("rows"), tokenizer_of(template)
+    folder = tmp_path_factory.mktemp("rows")
+    tokenizer = tokenizer_of(template)
     write(folder / "data", texts)
     expected = [own_row(tokenizer, text) for text in texts]
     joined = [token for row in expected for token in row]
@@ -129,16 +135,16 @@ def test_rows_are_the_tokenizers_own_ids_and_one_end_token(
     ],
 )
 @pytest.mark.parametrize("template", ["begin", "begin and end"])
-def test_a_text_that_has_them_gets_no_second_begin_or_end_token(
+def test_a_text_with_begin_and_end_tokens_gets_no_second_ones(
     template: str, text: str, ids: list[int], packing: bool, tmp_path: Path
 ) -> None:
     write(tmp_path / "data", [text] * 6)
     tokenizer = tokenizer_of(TEMPLATES[template])
-    found = prepared(tmp_path, tokenizer, packing=packing)
-    assert [token for row in rows(found) for token in row][: len(ids)] == ids
+    sequences = prepared(tmp_path, tokenizer, packing=packing)
+    assert [token for row in rows(sequences) for token in row][: len(ids)] == ids
     if packing:
-        assert found.documents is not None
-        assert found.documents[:2].tolist() == [0, len(ids)]
+        assert sequences.documents is not None
+        assert sequences.documents[:2].tolist() == [0, len(ids)]
 
 
 @pytest.mark.parametrize("template", ["nothing", "begin", "begin and end"])
@@ -158,23 +164,23 @@ def test_a_text_read_in_pieces_has_the_rows_of_the_whole(
         task=Task.CAUSAL_LM, examples=9, sequence_length=100, dataset=Dataset(path="data")
     )
     prepare(asked, tokenizer, tmp_path / "data", tmp_path / "out", packing=packing)
-    found = read_sequences(tmp_path / "out" / "train")
+    sequences = read_sequences(tmp_path / "out" / "train")
     whole = own_row(tokenizer, text)
     if packing:
         joined = whole * 2
-        assert rows(found) == [joined[at : at + 100] for at in range(0, len(joined) - 99, 100)]
-        assert found.documents is not None
-        assert found.documents.tolist() == [0, len(whole)]
+        assert rows(sequences) == [joined[at : at + 100] for at in range(0, len(joined) - 99, 100)]
+        assert sequences.documents is not None
+        assert sequences.documents.tolist() == [0, len(whole)]
     else:
-        assert rows(found) == [whole[:100]] * 2
+        assert rows(sequences) == [whole[:100]] * 2
 
 
 def test_a_text_without_a_token_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tmp_path / "data", ["a", "  ", "b"])
-    found = prepared(tmp_path, tokenizer_of("<s> $A"), packing=False)
-    assert rows(found) == [[BEGIN, 4, END], [BEGIN, 5, END]]
+    sequences = prepared(tmp_path, tokenizer_of("<s> $A"), packing=False)
+    assert rows(sequences) == [[BEGIN, 4, END], [BEGIN, 5, END]]
     assert "too short to train on: 1 (such as train.jsonl, row 2)" in capsys.readouterr().out
 
 
@@ -186,19 +192,7 @@ def test_an_endpoint_reads_a_text_as_training_did(template: str | None, tmp_path
         tokenizer.pad_token = "[UNK]"
     write(tmp_path / "data", texts)
     trained = rows(prepared(tmp_path, tokenizer, packing=False))
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(WORDS),
-            hidden_size=8,
-            intermediate_size=8,
-            num_hidden_layers=1,
-            num_attention_heads=1,
-        )
-    )
-    model.save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
-    (tmp_path / "model" / inference.SETTINGS_FILE).write_text('{"task": "causal-lm"}')
-    served = inference.load(tmp_path / "model", torch.device("cpu"))
+    served = served_llama(tmp_path / "model", tokenizer)
     read: list[list[int]] = []
 
     def keep(_model: object, _args: object, given: dict[str, torch.Tensor]) -> None:
@@ -211,8 +205,51 @@ def test_an_endpoint_reads_a_text_as_training_did(template: str | None, tmp_path
     assert read == [row[:-behind] for row in trained]
 
 
+def test_an_endpoint_goes_on_from_the_end_of_an_overlong_text(tmp_path: Path) -> None:
+    served = served_llama(tmp_path, tokenizer_of(None), max_position_embeddings=4)
+    overlong, end, begin = inference.predict(["a b c a b", "b c a b", "a b c a"], served)
+    assert overlong == end
+    assert overlong != begin
+
+
+def test_an_endpoint_renders_messages_as_the_training_data_was(tmp_path: Path) -> None:
+    tokenizer = tokenizer_of(None)
+    tokenizer.chat_template = "{{ lead }} {% for turn in messages %}{{ turn.content }}{% endfor %}"
+    served_llama(tmp_path, tokenizer)
+    dataset = TokenDataset(
+        train=None,
+        evaluation=None,
+        tokenizer=tokenizer,
+        special_tokens=special_tokens(tokenizer),
+        is_uniform=False,
+    )
+    chats = Dataset(path="chats.jsonl", chat_template_kwargs={"lead": "c b"})
+    make_servable(tmp_path, replace(ASKED, dataset=chats), dataset)
+    served = inference.load(tmp_path, torch.device("cpu"))
+    request = inference.input_fn('{"messages": [{"role": "user", "content": "a"}]}')
+    led, alone = inference.predict(["c b a", "a"], served)
+    assert inference.predict_fn(request, served) == led != alone
+
+
+def served_llama(
+    folder: Path, tokenizer: PreTrainedTokenizerFast, **sizes: Any
+) -> inference.Served:
+    config = LlamaConfig(
+        vocab_size=len(WORDS),
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        **sizes,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    (folder / inference.SETTINGS_FILE).write_text('{"task": "causal-lm"}')
+    return inference.load(folder, torch.device("cpu"))
+
+
 def _name(template: str | None) -> str:
-    return next(name for name, each in TEMPLATES.items() if each == template)
+    return next(name for name, known in TEMPLATES.items() if known == template)
 
 
 def test_tokens_of_another_traindyno_are_refused(tmp_path: Path) -> None:

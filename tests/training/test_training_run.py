@@ -36,7 +36,7 @@ def test_accumulation_follows_from_the_global_batch(tmp_path: Path, texts: Path)
     assert losses[0] == pytest.approx(losses[1], abs=1e-4)
 
 
-def test_a_batch_that_can_not_keep_the_global_batch_is_refused() -> None:
+def test_a_batch_unfit_for_the_global_batch_is_refused() -> None:
     """The lab refuses it before; the container has as many processes as it finds."""
     run = parse_run(run_document(settings={"batch_size_per_device": 5, "global_batch_size": 12}))
     with pytest.raises(
@@ -46,7 +46,7 @@ def test_a_batch_that_can_not_keep_the_global_batch_is_refused() -> None:
         with_accumulation(run, Topology())
 
 
-def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_model_that_loads(
+def test_a_run_logs_its_phases_steps_and_evaluation_and_saves_a_loadable_model(
     tmp_path: Path, texts: Path
 ) -> None:
     measurement = {"evaluate": True, "save_model": True}
@@ -110,7 +110,8 @@ def test_the_model_of_the_best_evaluation_is_kept_and_changes_no_loss(
         "metrics": evaluations[best],
     }
     models = [
-        AutoModelForCausalLM.from_pretrained(each).state_dict() for each in (kept, folder / "model")
+        AutoModelForCausalLM.from_pretrained(folder_of_model).state_dict()
+        for folder_of_model in (kept, folder / "model")
     ]
     assert not torch.equal(models[0]["lm_head.weight"], models[1]["lm_head.weight"])
     # SageMaker uploads this folder when the job ends, so that the best model needs no client

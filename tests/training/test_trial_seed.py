@@ -25,9 +25,9 @@ def run_of(trial_seed: int | None, *, seed: int = 5) -> RunSettings:
 
 def held_out(run: RunSettings) -> list[int]:
     job = JobPaths(data_root=None, model_path=None, tokenizer_path=None, save_folder=Path())
-    found = load_dataset(run, job, Topology()).evaluation
-    assert found is not None
-    return [int(begin) for begin in found.begins]
+    evaluation = load_dataset(run, job, Topology()).evaluation
+    assert evaluation is not None
+    return [int(begin) for begin in evaluation.begins]
 
 
 def first_weights(run: RunSettings) -> torch.Tensor:

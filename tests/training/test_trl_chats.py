@@ -55,6 +55,9 @@ pytestmark = [
         not (ENVIRONMENT / ".installed").exists(), reason="make .envs/trl/.installed brings TRL"
     ),
 ]
+STEPS = 50
+BATCH = 3
+ACCUMULATED = 2
 
 
 def known_templates() -> dict[str, str]:
@@ -69,15 +72,15 @@ def known_templates() -> dict[str, str]:
 
 def run_script(name: str, *files: Path) -> list[Any]:
     """What the script prints in TRL's environment."""
-    found = subprocess.run(
+    done = subprocess.run(
         [sys.executable, str(SCRIPTS / name), *map(str, files)],
         env={**os.environ, "PYTHONPATH": str(ENVIRONMENT), "HF_HUB_OFFLINE": "1"},
         check=False,
         capture_output=True,
         text=True,
     )
-    assert found.returncode == 0, found.stderr[-3000:]
-    answers: list[Any] = json.loads(found.stdout.splitlines()[-1])
+    assert done.returncode == 0, done.stderr[-3000:]
+    answers: list[Any] = json.loads(done.stdout.splitlines()[-1])
     return answers
 
 
@@ -90,18 +93,18 @@ def ours(row: dict[str, Any], tokenizer: Any, **options: Any) -> Any:
     dataset = Dataset(path="data", format=DatasetFormat.CHAT, **options)
     encoder = ChatEncoder(tokenizer, dataset, sequence_length=10_000, packing=False)
     try:
-        (found,) = encoder.encode(parsed(iter([("rows", 1, row)])))
+        (row_of_tokens,) = encoder.encode(parsed(iter([("rows", 1, row)])))
     except WorkloadError as error:
         return str(error)
-    assert found.loss_mask is not None
+    assert row_of_tokens.loss_mask is not None
     labels = [
         token if counts else -100
-        for token, counts in zip(found.tokens, found.loss_mask, strict=True)
+        for token, counts in zip(row_of_tokens.tokens, row_of_tokens.loss_mask, strict=True)
     ]
-    return [found.tokens.tolist(), [int(label) for label in labels]]
+    return [row_of_tokens.tokens.tolist(), [int(label) for label in labels]]
 
 
-def test_tokens_and_labels_of_answers_are_those_of_trl(tmp_path: Path) -> None:
+def test_trl_has_the_same_tokens_and_labels_of_answers(tmp_path: Path) -> None:
     templates = {**known_templates(), **MARKED}
     assert len(templates) >= 33
     tokenizers = {}
@@ -116,15 +119,15 @@ def test_tokens_and_labels_of_answers_are_those_of_trl(tmp_path: Path) -> None:
             forms += [] if name in READ_ONLY_PARTS else [chat]
             questions += [(name, [row], {"assistant_only_loss": True}) for row in forms]
     compared = dict.fromkeys(templates, 0)
-    for (name, (row,), _), found in zip(questions, theirs(questions, tmp_path), strict=True):
-        if isinstance(found, str):
+    for (name, (row,), _), answer in zip(questions, theirs(questions, tmp_path), strict=True):
+        if isinstance(answer, str):
             continue
-        assert ours(row, tokenizers[name]) == found[0], (name, row)
+        assert ours(row, tokenizers[name]) == answer[0], (name, row)
         compared[name] += 1
     assert min(compared.values()) >= 2, compared
 
 
-def test_prompts_and_completions_are_those_of_trl(tmp_path: Path) -> None:
+def test_trl_has_the_same_prompts_and_completions(tmp_path: Path) -> None:
     tokenizers = {}
     questions: list[Any] = []
     for name, template in known_templates().items():
@@ -135,19 +138,16 @@ def test_prompts_and_completions_are_those_of_trl(tmp_path: Path) -> None:
         questions += [(name, [row], {}) for row in PROMPTS.values()]
         questions += [(name, [CHATS["several turns"]], {})]
     same = 0
-    for (name, (row,), _), found in zip(questions, theirs(questions, tmp_path), strict=True):
+    for (name, (row,), _), answer in zip(questions, theirs(questions, tmp_path), strict=True):
         loss_on = LossOn.ALL if "messages" in row else LossOn.ANSWERS
-        if isinstance(found, str):
+        if isinstance(answer, str):
             continue
         tokens, labels = ours(row, tokenizers[name], loss_on=loss_on)
-        assert tokens == found[0][0], (name, row)
+        assert tokens == answer[0][0], (name, row)
         # Nothing predicts the first token.
-        assert labels[1:] == found[0][1][1:], (name, row)
+        assert labels[1:] == answer[0][1][1:], (name, row)
         same += 1
     assert same > 0.8 * len(questions)
-
-
-STEPS, BATCH, ACCUMULATED = 50, 3, 2
 
 
 def test_fifty_steps_have_the_losses_of_trl(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_fifty_steps_have_the_losses_of_trl(tmp_path: Path) -> None:
     )
     ended = run_training(tmp_path, document, data)
     assert ended.exit_code == 0, ended.failure
-    found = [step["loss"] for step in ended.of_kind("step")]
+    losses = [step["loss"] for step in ended.of_kind("step")]
     samples = BATCH * ACCUMULATED
     order = SeededOrder(len(rows), samples, parse_run(document).settings.seed)
     in_order = [rows[row] for step in range(STEPS) for row in order.step(step)]
@@ -207,5 +207,5 @@ def test_fifty_steps_have_the_losses_of_trl(tmp_path: Path) -> None:
     (tmp_path / "asked.json").write_text(json.dumps({"rows": in_order, "options": options}))
     of_batches = run_script("trl_steps.py", model, tmp_path / "asked.json")
     expected = np.asarray(of_batches).reshape(STEPS, ACCUMULATED).sum(axis=1)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert found[-1] < 0.8 * found[0]
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    assert losses[-1] < 0.8 * losses[0]

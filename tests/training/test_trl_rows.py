@@ -54,7 +54,8 @@ def test_samples_of_trls_trainers_are_pairs_and_prompts(name: str, tmp_path: Pat
     data.mkdir()
     (data / "train.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
     train_tokenizer(ASKED, data, 300).save_pretrained(tmp_path / "tokenizer")
-    script, folder = SCRIPTS / "trl_trainers.py", tmp_path / "log"
+    script = SCRIPTS / "trl_trainers.py"
+    folder = tmp_path / "log"
     went_through = run_with_trl(str(script), name, str(tmp_path / "tokenizer"), step_log=folder)
     (path,) = folder.rglob("*.jsonl")
     log = read_step_log({path.name: path.read_text().splitlines()})
@@ -63,7 +64,7 @@ def test_samples_of_trls_trainers_are_pairs_and_prompts(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("template", [None, "<s> $A"], ids=["plain", "begin token"])
-def test_rows_of_plain_texts_are_those_of_trl(template: str | None, tmp_path: Path) -> None:
+def test_trl_has_the_same_rows_of_plain_texts(template: str | None, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "train.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
@@ -79,9 +80,9 @@ def test_rows_of_plain_texts_are_those_of_trl(template: str | None, tmp_path: Pa
     files = (SCRIPTS / "trl_rows.py", tmp_path / "tokenizer", tmp_path / "texts.json")
     theirs = run_with_trl(*map(str, files))
     prepare(ASKED, tokenizer, data, tmp_path / "out", packing=False)
-    found = read_sequences(tmp_path / "out" / "train")
-    spans = zip(found.begins, found.lengths, strict=True)
-    ours = [found.tokens[begin : begin + length].tolist() for begin, length in spans]
+    sequences = read_sequences(tmp_path / "out" / "train")
+    spans = zip(sequences.begins, sequences.lengths, strict=True)
+    ours = [sequences.tokens[begin : begin + length].tolist() for begin, length in spans]
     assert ours == json.loads(theirs)
     if template is not None:
         assert {row[0] for row in ours} == {begin}

@@ -129,7 +129,7 @@ def saving_is_no_waiting(end: JobEnd, rank: int) -> bool:
     )
 
 
-def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
+def test_trainer_hides_no_non_finite_loss(tmp_path: Path) -> None:
     end = run_trainer(tmp_path, "64", "nan")
     assert end.of_kind("step")[0]["loss"] == "nan", end.output
     assert end.of_kind("error")[0]["outcome"] == Outcome.LOSS_DIVERGED
@@ -148,7 +148,7 @@ def test_trainer_hides_no_loss_that_is_not_finite(tmp_path: Path) -> None:
         ("lightning_script.py", ("lightning", "1"), "expected Lightning's Trainer(devices="),
     ],
 )
-def test_processes_that_train_alone_and_do_not_say_so_are_refused_with_the_remedy(
+def test_processes_silently_training_alone_are_refused_with_the_remedy(
     tmp_path: Path, script: str, arguments: Sequence[str], remedy: str
 ) -> None:
     end = run_forked(tmp_path, SCRIPTS / script, *arguments, processes=2)
@@ -158,7 +158,7 @@ def test_processes_that_train_alone_and_do_not_say_so_are_refused_with_the_remed
     assert end.of_kind("step") == []
 
 
-def test_processes_that_are_meant_to_train_alone_say_so(tmp_path: Path) -> None:
+def test_processes_meant_to_train_alone_say_so(tmp_path: Path) -> None:
     end = run_forked(tmp_path, PLAIN, "independent", processes=2)
     assert end.exit_code == 0, end.output
     assert [len(end.of_kind("step", rank)) for rank in (0, 1)] == [6, 6]
@@ -166,7 +166,7 @@ def test_processes_that_are_meant_to_train_alone_say_so(tmp_path: Path) -> None:
     assert setup["facts"] == {"process_group": "independent"}
 
 
-def test_processes_that_accelerate_brings_together_share_the_data(tmp_path: Path) -> None:
+def test_processes_joined_by_accelerate_share_the_data(tmp_path: Path) -> None:
     end = run_forked(tmp_path, SCRIPTS / "accelerate_script.py", "cpu", processes=2)
     assert end.exit_code == 0, end.output
     assert [[step["samples"] for step in end.of_kind("step", rank)] for rank in (0, 1)] == [
@@ -175,7 +175,7 @@ def test_processes_that_accelerate_brings_together_share_the_data(tmp_path: Path
     ]
 
 
-def test_a_loss_function_that_logs_changes_no_step(tmp_path: Path) -> None:
+def test_a_logging_loss_function_changes_no_step(tmp_path: Path) -> None:
     steps = []
     for arguments in ((), ("own-log",)):
         folder = tmp_path / "-".join(("trainer", *arguments))
@@ -217,7 +217,7 @@ def test_lightning_logs_optimizer_steps_and_evaluations(tmp_path: Path, processe
         assert saving_is_no_waiting(end, rank)
 
 
-def test_what_travels_to_frozen_images_runs_on_python_3_8() -> None:
+def test_files_for_frozen_images_run_on_python_3_8() -> None:
     sources = [
         "traindyno/__init__.py",
         "traindyno/callbacks",

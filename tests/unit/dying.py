@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.lab_in_memory import MemoryLab
 
-BUCKET_CALLS = ("find", "write", "copy", "copy_large", "delete", "list_sizes")
+BUCKET_CALLS = ("find", "write", "copy", "copy_large", "renew", "delete", "list_sizes")
 TABLE_CALLS = ("get", "put", "update", "write_all", "query")
 
 

@@ -70,13 +70,11 @@ PLANNED = ExecutionRow(
     source_s3_uri="s3://results/code/execution-1/sourcedir.tar.gz",
     prices={PRICE.instance_type: PRICE},
 )
+UNHURRIED = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
 
 
 def no_sleep(seconds: float) -> None:
     assert not seconds, "nothing is to be waited for here"
-
-
-UNHURRIED = RequestPace(may_go_on=lambda: True, sleep=lambda _: None)
 
 
 class Unhurried:
@@ -114,7 +112,8 @@ class MemoryObjects(ResultsBucket):
     def __init__(self) -> None:
         self.name = "results"
         self.contents: dict[str, bytes] = {}
-        self.reads, self.writes = Counter[str](), Counter[str]()
+        self.reads = Counter[str]()
+        self.writes = Counter[str]()
 
     def find(self, key: str, *, last_bytes: int | None = None) -> bytes | None:
         self.reads[key] += 1
@@ -144,6 +143,10 @@ class MemoryObjects(ResultsBucket):
             self.write(target_key, self.contents[key], "")
         return key in self.contents
 
+    def renew(self, prefix: str, *, before: float) -> None:
+        for key in self.list_keys(prefix):
+            self.write(key, self.contents[key], "")
+
     def delete(self, key: str) -> None:
         self.contents.pop(key, None)
 
@@ -161,7 +164,7 @@ class MemoryObjects(ResultsBucket):
 
 
 class ScriptedJobs(TrainingJobs):
-    """``refusals`` are raised by the next starts, one each.
+    """Jobs whose next starts raise the refusals, one each.
 
     A started job works until ``end`` says otherwise.
     """
@@ -234,7 +237,9 @@ def _described(request: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Answers(TaskAnswers):
-    """``gone``: tokens of tasks that wait no more; an answered one is among them."""
+    """Answers to tasks; the tokens in ``gone`` are of tasks that wait no more, an answered one
+    among them.
+    """
 
     given: list[tuple[str, str, str]] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)
@@ -281,7 +286,11 @@ class MemoryExecutions(Executions):
         return islice(reversed(self._executions.values()), count)
 
     def list_running(self) -> Iterator[str]:
-        return (each.execution_id for each in self._executions.values() if each.is_running)
+        return (
+            execution.execution_id
+            for execution in self._executions.values()
+            if execution.is_running
+        )
 
     def stop(self, execution_id: str, *, reason: str) -> None:
         self.end(execution_id, "ABORTED", error="StoppedByUser", cause=reason)
@@ -336,11 +345,14 @@ class MemoryLab(LabServices):
     log_tail: LogTail
 
     def __init__(self, **planned: Any) -> None:
-        """``planned``: fields of the execution's row that the test is about."""
-        self.table, self.objects = MemoryTable(), MemoryObjects()
+        """Plans an execution with these fields of its row."""
+        self.table = MemoryTable()
+        self.objects = MemoryObjects()
         self.logs = MemoryLogs()
         super().__init__(table=self.table, bucket=self.objects)
-        self.jobs, self.answers, self.log_tail = ScriptedJobs(), Answers(), LogTail(self.logs)
+        self.jobs = ScriptedJobs()
+        self.answers = Answers()
+        self.log_tail = LogTail(self.logs)
         self.plan(**planned)
 
     @property
@@ -363,9 +375,9 @@ class MemoryLab(LabServices):
         return {row.owner_id: row for row in self.runs.list_all(EXECUTION)}
 
     def summary(self, run_id: str) -> RunSummary:
-        found = self.run_rows[run_id].summary
-        assert found is not None, f"{run_id} is not over"
-        return found
+        summary = self.run_rows[run_id].summary
+        assert summary is not None, f"{run_id} is not over"
+        return summary
 
     def run_of(self, job_name: str) -> Run:
         owner = self.attempt(job_name).owner

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from traindyno.aws.table import Delete, Item, Put, Table, Write
+from traindyno.aws.table import Delete, Item, Put, Table, Update, Write
 
 TOKEN = re.compile(r"\s*(<=|>|=|\(|\)|,|\+|[:#]?[A-Za-z_]\w*)")
 CLAUSES = ("SET", "ADD", "REMOVE", "DELETE")
@@ -68,9 +68,13 @@ class MemoryTable(Table):
             return refused
 
     def _allows(self, write: Write) -> bool:
-        if isinstance(write, Put | Delete):
-            return self._holds(write.item if isinstance(write, Put) else write.key, write.condition)
-        return self._holds(write.key, write.condition, write.values, write.names)
+        match write:
+            case Put():
+                return self._holds(write.item, write.condition)
+            case Delete():
+                return self._holds(write.key, write.condition, write.values)
+            case Update():
+                return self._holds(write.key, write.condition, write.values, write.names)
 
     def _holds(
         self,
@@ -99,14 +103,14 @@ class MemoryTable(Table):
         index: str | None = None,
         latest_first: bool = False,
     ) -> Iterator[Item]:
-        found = [
+        rows = [
             item
             for item in self.items.values()
             if _Expression(condition, item, values, names or {}).holds()
         ]
         sort_key = "execution_id" if index else "sk"
         return iter(
-            copy.deepcopy(sorted(found, key=lambda item: str(item[sort_key]), reverse=latest_first))
+            copy.deepcopy(sorted(rows, key=lambda item: str(item[sort_key]), reverse=latest_first))
         )
 
 
@@ -116,7 +120,9 @@ class _Expression:
     def __init__(self, text: str, item: Item, values: Item, names: Mapping[str, str]) -> None:
         self._tokens = TOKEN.findall(text)
         assert "".join(self._tokens) == re.sub(r"\s", "", text), f"not understood: {text}"
-        self._item, self._values, self._names = item, values, names
+        self._item = item
+        self._values = values
+        self._names = names
 
     def holds(self) -> bool:
         return self._any()
@@ -155,28 +161,30 @@ class _Expression:
             target[name] = left
 
     def _any(self) -> bool:
-        found = self._all()
+        holds = self._all()
         while self._tokens and self._tokens[0] == "OR":
             self._take()
-            found = self._all() or found
-        return found
+            holds = self._all() or holds
+        return holds
 
     def _all(self) -> bool:
-        found = self._term()
+        holds = self._term()
         while self._tokens and self._tokens[0] == "AND":
             self._take()
-            found = self._term() and found
-        return found
+            holds = self._term() and holds
+        return holds
 
     def _term(self) -> bool:
         word = self._take()
         if word == "(":
-            found = self._any()
+            holds = self._any()
             assert self._take() == ")"
-            return found
+            return holds
         if self._tokens[0] == "(":
             return self._function(word)
-        name, compare, value = self._name(word), COMPARISONS[self._take()], self._value()
+        name = self._name(word)
+        compare = COMPARISONS[self._take()]
+        value = self._value()
         return name in self._item and compare(self._item[name], value)
 
     def _function(self, function: str) -> bool:

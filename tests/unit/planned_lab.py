@@ -31,7 +31,8 @@ from traindyno.lab.record_run import record_runs
 from traindyno.lab.submit_run import submit_run
 
 # A job is billed its start and each of its runs: 300 s for one run, 350 s for two.
-START_SECONDS, OWN_SECONDS = 250, 50
+START_SECONDS = 250
+OWN_SECONDS = 50
 
 
 class FixedQuotas(Quotas):
@@ -78,19 +79,17 @@ class MemoryBuckets:
             raise ClientError(
                 {"Error": {"Code": "NoSuchBucket", "Message": message}}, "ListObjectsV2"
             )
-        found = sorted(uri for uri in self.objects if uri.startswith(f"{start}{Prefix}"))
+        uris = sorted(uri for uri in self.objects if uri.startswith(f"{start}{Prefix}"))
         if Delimiter:
-            below = {
-                uri: uri.removeprefix(f"{start}{Prefix}").partition(Delimiter) for uri in found
-            }
+            below = {uri: uri.removeprefix(f"{start}{Prefix}").partition(Delimiter) for uri in uris}
             folders = sorted(
                 {f"{Prefix}{name}{Delimiter}" for name, is_folder, _ in below.values() if is_folder}
             )
             yield from ({"CommonPrefixes": [{"Prefix": folder}]} for folder in folders)
-            found = [uri for uri in found if not below[uri][1]]
+            uris = [uri for uri in uris if not below[uri][1]]
         # Each object on a page of its own; a listing of nothing is a page without Contents.
-        yield from ({"Contents": [self._row(uri, start)]} for uri in found)
-        if not found:
+        yield from ({"Contents": [self._row(uri, start)]} for uri in uris)
+        if not uris:
             yield {}
 
     def _row(self, uri: str, start: str) -> dict[str, Any]:
@@ -211,8 +210,8 @@ def _files(
     written = WrittenJob(job_name=job_name, started_at=NOW + START_SECONDS)
     written.start()
     for run in owner.runs:
-        found = carried[run.run_id]
-        written.carry_logged(run.run_id, OWN_SECONDS, found.log(host_id), **found.end)
+        carried_run = carried[run.run_id]
+        written.carry_logged(run.run_id, OWN_SECONDS, carried_run.log(host_id), **carried_run.end)
     return written.files
 
 

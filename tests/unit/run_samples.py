@@ -161,14 +161,14 @@ def remeasured(result: RunResult, **changes: Any) -> RunResult:
         places = [
             name,
             *(
-                each.name
-                for each in fields(measured)
-                if hasattr(getattr(measured, each.name), name)
+                field.name
+                for field in fields(measured)
+                if hasattr(getattr(measured, field.name), name)
             ),
         ]
         place = next(place for place in places if hasattr(measured, place))
-        found = value if place == name else replace(getattr(measured, place), **{name: value})
-        measured = replace(measured, **{place: found})
+        changed = value if place == name else replace(getattr(measured, place), **{name: value})
+        measured = replace(measured, **{place: changed})
     return replace(result, measured=measured)
 
 

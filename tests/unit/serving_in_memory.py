@@ -12,8 +12,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from tests.unit.lab_in_memory import NOW, MemoryObjects
+from traindyno.api.served_model import deploy_model
 from traindyno.aws.endpoints import Endpoints
-from traindyno.cli.commands.serving_commands import deploy_model
 from traindyno.core.s3_keys import samples_key, saved_model_key
 from traindyno.core.serving.deployment import ModelDeployment
 from traindyno.core.serving.samples import (
@@ -89,7 +89,8 @@ class MemorySageMaker:
         kind = "".join(words)
 
         def answer(**request: Any) -> Any:
-            name, kept = request[f"{kind}Name"], self.kept[kind]
+            name = request[f"{kind}Name"]
+            kept = self.kept[kind]
             self.fault(f"{verb}{kind}", name)
             if verb == "Create" and name in kept:
                 raise client_error("ValidationException", "Cannot create already existing resource")
@@ -114,7 +115,11 @@ class MemorySageMaker:
     def paginate(self, *, NameContains: str) -> Any:
         self.fault("ListEndpoints", "")
         return [
-            {"Endpoints": [each for name, each in self.endpoints.items() if NameContains in name]}
+            {
+                "Endpoints": [
+                    endpoint for name, endpoint in self.endpoints.items() if NameContains in name
+                ]
+            }
         ]
 
     def invoke_endpoint(self, *, EndpointName: str, Body: bytes, **_: Any) -> Any:
@@ -125,7 +130,7 @@ class MemorySageMaker:
         return {"Body": BytesIO(json.dumps({"predictions": predictions}).encode())}
 
     def refuse(self, refused: str, code: str, message: str, name: str | None = None) -> None:
-        """``refused``: an operation, for every name or for one."""
+        """Refuses an operation, for every name or for one."""
 
         def fault(operation: str, asked: str) -> None:
             if operation == refused and name in (None, asked):
@@ -150,7 +155,7 @@ class MemorySageMaker:
 
 @dataclass
 class MemoryServing:
-    """``serving`` of a lab whose training job has left its model and its samples."""
+    """The serving of a lab whose training job has left its model and its samples."""
 
     sagemaker: MemorySageMaker = field(default_factory=MemorySageMaker)
     objects: MemoryObjects = field(default_factory=MemoryObjects)

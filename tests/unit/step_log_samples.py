@@ -57,7 +57,7 @@ def log_lines(
     lines += after
     if is_ended:
         lines.append(line.end_line(time, len(step_seconds), end_reason))
-    return [json.dumps(each) + "\n" for each in lines]
+    return [json.dumps(document) + "\n" for document in lines]
 
 
 def file_name(rank: int = 0, *, job: str = "job-a1", start: float = START) -> str:

@@ -42,7 +42,8 @@ def test_the_same_files_give_the_same_bytes_at_any_time(tmp_path: Path) -> None:
 
 def unpacked(program: str, folder: Path) -> Path:
     """A folder with what a job gets of a script's folder."""
-    source, target = folder / "source", folder / "target"
+    source = folder / "source"
+    target = folder / "target"
     source.mkdir()
     (source / "train.py").write_text(program)
     with tarfile.open(fileobj=io.BytesIO(pack(script_files(source)))) as opened:
@@ -87,14 +88,14 @@ def test_the_parent_of_a_shared_job_needs_the_unpacked_tarball_alone(tmp_path: P
         ("traindyno_runs.py", r"rename traindyno_runs\.py\. The job adds a program of that name"),
     ],
 )
-def test_what_has_a_name_of_ours_is_refused(tmp_path: Path, name: str, words: str) -> None:
+def test_a_name_of_ours_is_refused(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("")
     with pytest.raises(SourceRefused, match=words):
         script_files(tmp_path)
 
 
-def test_a_folder_that_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_a_too_large_folder_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "data.bin").open("wb") as file:
         file.truncate(257 * 2**20)
     words = "257 MiB in 1 files: pass data as workload.dataset. The source may have at most 256 MiB"
@@ -115,7 +116,7 @@ def test_the_built_in_tarball_has_its_entry_point_at_the_top() -> None:
     assert {name.split("/")[0] for name in packed} == tops
 
 
-def test_the_container_shares_with_the_lab_what_the_contract_names() -> None:
+def test_the_container_shares_the_modules_of_the_contract_with_the_lab() -> None:
     """The contract is a table of ARCHITECTURE.md: rooms of the core and of the figures, and modules
     with what they import.
     """
@@ -213,7 +214,7 @@ def test_every_file_of_a_published_experiment_travels(folder: Path) -> None:
     assert names <= set(script_files(folder))
 
 
-def test_experiments_that_share_a_module_have_equal_copies() -> None:
+def test_experiments_sharing_a_module_have_equal_copies() -> None:
     experiments = REPO_ROOT / "experiments"
     copies = [experiments / name / "text_blocks.py" for name in ("gpt2_compiler", "gptj_parallel")]
     assert len({path.read_text() for path in copies}) == 1

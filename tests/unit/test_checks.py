@@ -16,7 +16,7 @@ REPO_ROOT = Path(__file__).resolve().parents[2]
 MAKEFILE = (REPO_ROOT / "Makefile").read_text()
 
 
-def test_the_workflows_run_the_parts_of_the_script_that_a_person_runs() -> None:
+def test_the_workflows_run_the_parts_of_the_script_for_people() -> None:
     folder = REPO_ROOT / ".github" / "workflows"
     texts = {path.stem: path.read_text() for path in folder.glob("*.yml")}
     jobs = {
@@ -39,12 +39,14 @@ def test_the_workflows_run_the_parts_of_the_script_that_a_person_runs() -> None:
     # A tag of an action can be moved to other code, a commit can't; the token of a run may read
     # only.
     used = [step["uses"] for _, job in jobs.values() for step in job["steps"] if "uses" in step]
-    assert [each for each in used if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", each)] == []
+    assert [
+        action for action in used if not re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", action)
+    ] == []
     assert {yaml.safe_load(text)["permissions"]["contents"] for text in texts.values()} == {"read"}
     assert "secrets." not in "".join(texts.values())
 
 
-def test_every_target_that_the_pages_name_exists() -> None:
+def test_every_target_named_on_the_pages_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, flags=re.MULTILINE))
     pages = [
         REPO_ROOT / "README.md",
@@ -86,12 +88,12 @@ def test_parts_of_a_commit_are_dealt_alike_whatever_an_earlier_part_took(
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1", "1/0", "a/b", "1/4/2"])
-def test_a_part_of_make_nightly_that_there_is_not_is_refused(text: str) -> None:
+def test_an_unknown_part_of_make_nightly_is_refused(text: str) -> None:
     with pytest.raises(SystemExit, match=rf"PART={text}: expected a part .* such as 1/4"):
         parse_part(text)
 
 
-def test_a_part_that_passed_again_has_one_row() -> None:
+def test_a_part_passed_again_has_one_row() -> None:
     table = "| part | commit | date |\n|---|---|---|\n| 1/4 | old | before |\n| 2/4 | x | y |\n"
     assert note_passed("1/4", table, commit="new", date="today").splitlines()[2:] == [
         "| 2/4 | x | y |",

@@ -31,10 +31,10 @@ def later_syntax(text: str) -> Iterator[str]:
     tree = ast.parse(text, feature_version=(3, 8))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     standard = {
-        each.name
+        alias.name
         for node in imports
         if str(node.module).startswith("collections")
-        for each in node.names
+        for alias in node.names
     }
     for node in ast.walk(tree):
         match node:
@@ -50,10 +50,10 @@ def test_a_file_of_frozen_images_has_annotations_of_its_python(file: str) -> Non
 
 
 @pytest.mark.parametrize("file", sorted(OWN))
-def test_a_file_of_the_core_in_frozen_images_imports_what_they_have(file: str) -> None:
-    found = imported_modules(Path(REPO_ROOT, file))
+def test_a_file_of_the_core_in_frozen_images_imports_their_modules_only(file: str) -> None:
+    names = imported_modules(Path(REPO_ROOT, file))
     assert [
-        name for name in sorted(found) if not is_allowed(name, MAY_IMPORT["traindyno/parent"])
+        name for name in sorted(names) if not is_allowed(name, MAY_IMPORT["traindyno/parent"])
     ] == []
 
 

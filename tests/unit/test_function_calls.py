@@ -21,7 +21,7 @@ FUNCTIONS = sorted(path.parent.name for path in (REPO_ROOT / "lambdas").glob("*/
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_record_holds_every_operation_that_a_function_can_send_and_no_other(
+def test_the_record_holds_every_possible_operation_of_a_function_and_no_other(
     function: str,
 ) -> None:
     recorded = {call.operation for call in CALLS if call.function == function}
@@ -32,14 +32,14 @@ def test_the_table_has_the_operations_of_the_record_and_no_others() -> None:
     assert NEEDS.keys() == {call.operation for call in CALLS}
 
 
-def test_every_operation_of_the_table_is_one_of_aws() -> None:
+def test_every_operation_of_the_table_exists_in_aws() -> None:
     for operation in NEEDS:
         service, _, name = operation.partition(":")
         assert name in methods_of(service).values(), operation
 
 
 @pytest.mark.parametrize("call", sorted(CALLS), ids=str)
-def test_a_call_names_what_its_permissions_depend_on(call: Call) -> None:
+def test_a_call_names_the_parameters_of_its_permissions(call: Call) -> None:
     given = dict(call.parameters)
     assert given.keys() <= parameters_of(call.operation)
     optional = {need.where[0] for need in NEEDS[call.operation]}

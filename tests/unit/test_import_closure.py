@@ -51,7 +51,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_files_are_those_of_modules_their_packages_their_imports_and_their_data(tree: Path) -> None:
+def test_the_closure_has_modules_their_packages_their_imports_and_their_data(tree: Path) -> None:
     assert imported_files(["training.main"], tree) == {
         name: tree / name
         for name in (
@@ -70,7 +70,7 @@ def test_files_are_those_of_modules_their_packages_their_imports_and_their_data(
     }
 
 
-def test_imports_are_those_that_the_parser_finds() -> None:
+def test_the_parser_finds_the_same_imports() -> None:
     """In every module: a regular expression reads them, because the parser takes more than ten
     times as long.
     """

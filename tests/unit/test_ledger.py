@@ -23,7 +23,8 @@ POSTS = json.loads((ROOT / "tests" / "data" / "posts.json").read_text(encoding="
 SAME_CHARACTER = str.maketrans("\u2019\u2018\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
 # It leaves out parts of names (GPT-2, ml.p4d.24xlarge, FP16).
 NUMBER = re.compile(r"(?<![\w.\[-])(?:v(?=\d))?(\d+(?:[.,]\d+)*)(?![\w\]]|\.\d)")
-DATE, OTHERS = "a date of the post", "of other models, products or people"
+DATE = "a date of the post"
+OTHERS = "of other models, products or people"
 NO_FIGURES = {
     "gpt2-compiler": {
         "31": DATE,
@@ -90,26 +91,26 @@ def published(pack: str) -> dict[str, float]:
     return {claim.claim_id: claim.published for claim in ledger(pack).claims}
 
 
-def test_specifications_are_those_of_the_labs_table() -> None:
-    trainium, albert, gpt2 = (
-        published("bert-trainium"),
-        published("albert-scaling"),
-        published("gpt2-compiler"),
-    )
+def test_specifications_equal_the_labs_table() -> None:
+    trainium = published("bert-trainium")
+    albert = published("albert-scaling")
+    gpt2 = published("gpt2-compiler")
     per_chip = trainium["cores-per-chip"]
     for name in ("trn1.2xlarge", "trn1.32xlarge", "trn1n.32xlarge"):
-        found, key = instance(f"ml.{name}"), name.replace(".", "-")
-        assert found.devices_per_instance == trainium[f"{key}-chips"] * per_chip
-        assert known(found.device.memory_gb) * per_chip == trainium["memory-per-chip"]
+        instance_type = instance(f"ml.{name}")
+        key = name.replace(".", "-")
+        assert instance_type.devices_per_instance == trainium[f"{key}-chips"] * per_chip
+        assert known(instance_type.device.memory_gb) * per_chip == trainium["memory-per-chip"]
         assert (
-            known(found.device.memory_gb) * found.devices_per_instance == trainium[f"{key}-memory"]
+            known(instance_type.device.memory_gb) * instance_type.devices_per_instance
+            == trainium[f"{key}-memory"]
         )
-        assert (found.vcpus, found.memory_gib) == (
+        assert (instance_type.vcpus, instance_type.memory_gib) == (
             trainium[f"{key}-vcpus"],
             trainium[f"{key}-host-memory"],
         )
         # the statement on EFA
-        assert found.has_rdma == (name != "trn1.2xlarge")
+        assert instance_type.has_rdma == (name != "trn1.2xlarge")
     assert instance("ml.p4d.24xlarge").vcpus == albert["vcpus"]
     for nodes in (2, 4, 16):
         assert (
@@ -119,8 +120,10 @@ def test_specifications_are_those_of_the_labs_table() -> None:
     assert instance("ml.g4dn.12xlarge").devices_per_instance == gpt2["gpus"]
 
 
-def test_the_peak_that_the_post_prints_is_not_todays() -> None:
-    found = instance("ml.trn1.32xlarge")
+def test_the_peak_printed_in_the_post_is_not_todays() -> None:
+    instance_type = instance("ml.trn1.32xlarge")
     # 32 cores of 95 TFLOPS, as the claim's note says
-    assert found.devices_per_instance * known(found.device.half_flops) == pytest.approx(3.04e15)
+    assert instance_type.devices_per_instance * known(
+        instance_type.device.half_flops
+    ) == pytest.approx(3.04e15)
     assert published("bert-trainium")["peak-compute"] == 3.4

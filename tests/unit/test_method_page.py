@@ -20,10 +20,10 @@ def test_the_page_shows_the_pictures_as_they_are_drawn(name: str) -> None:
 def test_text_with_the_signs_of_markup_is_shown_as_it_is() -> None:
     drawn = page(100, 50, "p < 0.05 & more", [text("a < b", 0, 0)])
     root = ElementTree.fromstring(drawn)
-    assert [each.text for each in root] == ["p < 0.05 & more", None, "a < b"]
+    assert [element.text for element in root] == ["p < 0.05 & more", None, "a < b"]
 
 
-def test_the_picture_of_a_run_shows_what_the_log_was_made_of() -> None:
+def test_the_picture_of_a_run_shows_the_parts_of_its_log() -> None:
     """The step time, what recurs and what happened once are found as they were put in."""
     measured, _ = run.example()
     assert measured.steady_state.is_reached
@@ -31,4 +31,6 @@ def test_the_picture_of_a_run_shows_what_the_log_was_made_of() -> None:
     assert measured.throughput is not None
     # 1 s + 3 s ÷ 40 + 6 s ÷ 60
     assert 1 / measured.throughput.steps_per_second == pytest.approx(1.175, rel=0.005)
-    assert [(each.name, each.step) for each in measured.one_time] == [("compile", run.COMPILATION)]
+    assert [(phase.name, phase.step) for phase in measured.one_time] == [
+        ("compile", run.COMPILATION)
+    ]

@@ -24,9 +24,9 @@ def suite_of(notebook: Path) -> Suite:
     (source,) = [cell for cell in code_cells(notebook) if "Suite.from_file" in cell]
     names: dict[str, Any] = {"Suite": Suite}
     exec(source.partition("planned =")[0], names)
-    found = names["suite"]
-    assert isinstance(found, Suite)
-    return found
+    suite = names["suite"]
+    assert isinstance(suite, Suite)
+    return suite
 
 
 def test_each_published_experiment_has_a_notebook() -> None:
@@ -34,7 +34,7 @@ def test_each_published_experiment_has_a_notebook() -> None:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_without_what_its_cells_showed(notebook: Path) -> None:
+def test_a_notebook_is_kept_without_the_outputs_of_its_cells(notebook: Path) -> None:
     document = json.loads(notebook.read_text(encoding="utf-8"))
     assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)
     assert len({cell["id"] for cell in document["cells"]}) == len(document["cells"])

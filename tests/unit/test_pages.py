@@ -51,12 +51,12 @@ def test_a_link_of_a_page_leads_to_a_file(page: Path) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.name not in (*MAPS, "CHANGELOG.md")], ids=named
 )
-def test_a_path_that_a_page_names_exists(page: Path) -> None:
+def test_a_path_named_on_a_page_exists(page: Path) -> None:
     words = [word for text in QUOTED.findall(page.read_text()) for word in text.split()]
     paths = [
         word.rstrip(".,:")
         for word in words
-        if word.startswith(tuple(f"{each}/" for each in FOLDERS))
+        if word.startswith(tuple(f"{folder}/" for folder in FOLDERS))
     ]
     plain = [
         path for path in paths if re.fullmatch(r"[\w./-]+", path) and path != "suites/mine.yaml"
@@ -65,7 +65,7 @@ def test_a_path_that_a_page_names_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_every_file_that_a_map_names_exists(name: str) -> None:
+def test_every_file_named_in_a_map_exists(name: str) -> None:
     files = list(files_of(REPO_ROOT / name))
     assert len(files) > 50
     assert [
@@ -99,7 +99,7 @@ def exists(path: str) -> bool:
     )
 
 
-def test_the_tree_of_the_packages_is_that_of_the_repository() -> None:
+def test_the_tree_of_the_packages_matches_the_repository() -> None:
     (tree,) = re.findall(
         r"## Packages\n\n```\n(.*?)```", (REPO_ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL
     )
@@ -169,7 +169,7 @@ def test_decisions_have_numbers_of_their_own_and_say_them_in_their_titles() -> N
     assert [int(title[1]) if title else None for title in titles] == numbers
 
 
-def test_a_decision_that_is_named_by_its_number_exists() -> None:
+def test_a_decision_named_by_its_number_exists() -> None:
     numbers = {int(path.name[:4]) for path in DECISIONS.glob("0*.md")}
     sources = [path for package in PACKAGES for path in (REPO_ROOT / package).rglob("*.py")]
     missing = [

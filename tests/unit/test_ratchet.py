@@ -44,11 +44,12 @@ def measured() -> dict[str, int]:
 
 
 def test_the_product_and_its_central_records_grow_only_with_a_reason() -> None:
-    found, most = measured(), held()
-    assert found.keys() == most.keys()
+    counts = measured()
+    most = held()
+    assert counts.keys() == most.keys()
     grown = {
         name: f"{value}, at most {most[name]}"
-        for name, value in found.items()
+        for name, value in counts.items()
         if value > most[name]
     }
     assert grown == {}, (

@@ -38,7 +38,7 @@ def defined_tests(path: Path) -> set[str]:
     }
 
 
-def test_each_row_is_whole_and_names_tests_that_exist() -> None:
+def test_each_row_is_whole_and_names_existing_tests() -> None:
     assert len(ROWS) > 20
     described = [row for row in ROWS if row["group"] != ENDS]
     assert [row for row in described if not all(row.values())] == []
@@ -55,7 +55,7 @@ def test_each_row_is_whole_and_names_tests_that_exist() -> None:
     assert missing == []
 
 
-def test_the_counts_of_the_page_are_those_of_the_file() -> None:
+def test_the_counts_of_the_page_equal_the_file() -> None:
     kinds = Counter(row["group"] for row in ROWS)
     tests = Counter(row["group"] for row in ROWS for _ in row["tests"].split())
     stated = [cells for cells in rows(PAGE) if len(cells) == 3][1:]
@@ -63,7 +63,7 @@ def test_the_counts_of_the_page_are_those_of_the_file() -> None:
     assert f"{len(ROWS)} kinds" in " ".join(PAGE.split())
 
 
-def test_the_shares_of_the_faults_are_those_of_the_tests() -> None:
+def test_the_shares_of_the_faults_equal_the_tests() -> None:
     stated = dict(re.findall(r"`(\w+_fraction)` (\d+)\s%", PAGE))
     assert {name: int(percent) / 100 for name, percent in stated.items()} == {
         name: share for name, share in FAULTS.items() if name.endswith("_fraction")

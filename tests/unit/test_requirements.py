@@ -4,6 +4,7 @@ its version.
 
 import re
 import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +24,7 @@ PINNED = re.compile(r"([a-z0-9._-]+==[a-z0-9.]+)( ; [^;\\\n]+)?")
 LOCKED = re.compile(PINNED.pattern + r"( \\\n    --hash=sha256:[0-9a-f]{64})+")
 PIP_INSTALLS = re.compile(r"pip (?:install|download) .*?(?:-r|--requirement) (\S+)")
 PROJECT = tomllib.loads((REPO_ROOT / "pyproject.toml").read_text())
+TOOLKITS = ("toolkit", "toolkit_with_shell")
 
 
 def named(path: Path) -> str:
@@ -39,36 +41,39 @@ def packages_of(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_each_package_of_a_requirements_file_has_hashes_but_pytorch(path: Path) -> None:
-    assert [each[:80] for each in packages_of(path) if not LOCKED.fullmatch(each)] == []
+    assert [package[:80] for package in packages_of(path) if not LOCKED.fullmatch(package)] == []
 
 
 def test_the_lock_has_the_versions_of_requirements_txt_but_pytorchs() -> None:
     plain = packages_of(REPO_ROOT / "requirements.txt")
-    locked = [each.partition(" \\\n")[0] for each in packages_of(LOCK)]
+    locked = [package.partition(" \\\n")[0] for package in packages_of(LOCK)]
     (torch,) = [
-        each
-        for each in PROJECT["project"]["optional-dependencies"]["train"]
-        if each.startswith("torch==")
+        requirement
+        for requirement in PROJECT["project"]["optional-dependencies"]["train"]
+        if requirement.startswith("torch==")
     ]
-    assert [each for each in plain if not PINNED.fullmatch(each)] == []
+    assert [requirement for requirement in plain if not PINNED.fullmatch(requirement)] == []
     assert plain == sorted([*locked, torch], key=plain.index)
-    assert not [each for each in plain if each.startswith(("nvidia", "triton"))]
+    assert not [
+        requirement for requirement in plain if requirement.startswith(("nvidia", "triton"))
+    ]
 
 
-def test_uv_resolves_pytorch_by_what_its_cpu_build_requires() -> None:
+def test_uv_resolves_pytorch_by_the_requirements_of_its_cpu_build() -> None:
     (stated,) = PROJECT["tool"]["uv"]["dependency-metadata"]
     try:
         torch = metadata.distribution("torch")
     except metadata.PackageNotFoundError:
         pytest.skip("an environment without PyTorch")
     assert torch.version.partition("+")[0] == stated["version"]
-    requires = [each for each in torch.requires or () if "extra ==" not in each]
+    requires = [
+        requirement for requirement in torch.requires or () if "extra ==" not in requirement
+    ]
     assert set(stated["requires-dist"]) == {
-        each for each in requires if not each.startswith(("nvidia", "cuda", "triton"))
+        requirement
+        for requirement in requires
+        if not requirement.startswith(("nvidia", "cuda", "triton"))
     }
-
-
-TOOLKITS = ("toolkit", "toolkit_with_shell")
 
 
 def commands() -> list[str]:
@@ -93,23 +98,30 @@ def commands() -> list[str]:
     ]
 
 
+def test_an_installation_prints_errors_and_no_warnings() -> None:
+    options = re.findall("^INSTALL := (.*)$", (REPO_ROOT / "Makefile").read_text(), re.MULTILINE)
+    program = [sys.executable, *options[0].split(), "--no-index", "--find-links", "/no/where"]
+    done = subprocess.run([*program, "nothing-here"], capture_output=True, text=True, check=False)
+    said = (done.stdout + done.stderr).splitlines()
+    assert said[-1:] == ["ERROR: No matching distribution found for nothing-here"]
+    assert [line for line in said if not line.startswith("ERROR: ")] == []
+
+
 def test_every_installation_of_a_requirements_file_requires_hashes() -> None:
     installs = {line: match[1] for line in commands() if (match := PIP_INSTALLS.search(line))}
     assert {Path(name).stem for name in installs.values()} >= {
-        *(
-            "lock",
-            "cloud",
-            "lint",
-            "mutants",
-            "golden",
-            "model_trainer",
-            "image_tables",
-            "syne_tune",
-            "trl",
-            *TOOLKITS,
-            "unit",
-            "uv",
-        )
+        "lock",
+        "cloud",
+        "lint",
+        "mutants",
+        "golden",
+        "model_trainer",
+        "image_tables",
+        "syne_tune",
+        "trl",
+        *TOOLKITS,
+        "unit",
+        "uv",
     }
     assert [name for line, name in installs.items() if "--require-hashes" not in line] == []
 

@@ -36,6 +36,12 @@ PLACEHOLDER = re.compile(r"…|\.\.\.|\[")
 # These import the library whose callback they are.
 CALLBACKS = ("traindyno.callbacks.hf_trainer", "traindyno.callbacks.lightning")
 SECTIONS = {"workload", "matrix", "goal", "limits", "measurement", "training", "search"}
+COMMANDS = {
+    (page.name, line)
+    for page in PAGES
+    for pattern in (INDENTED, INLINE)
+    for line in pattern.findall(page.read_text(encoding="utf-8"))
+}
 
 
 def blocks(language: str) -> list[Any]:
@@ -97,23 +103,17 @@ def test_yaml_on_a_page_has_the_fields_of_a_suite(page: str, text: str) -> None:
         return
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite({**small_document(), **document, "no_field": 1})
-    unknown = [str(each) for each in refused.value.problems if "unknown field" in each.message]
+    unknown = [
+        str(problem) for problem in refused.value.problems if "unknown field" in problem.message
+    ]
     known_short_form = {"task", "model", "dataset", "text_column", "label_column"}
-    assert [each for each in unknown if each.split(":")[0] not in known_short_form] == [
-        each for each in unknown if each.startswith("no_field")
+    assert [message for message in unknown if message.split(":")[0] not in known_short_form] == [
+        message for message in unknown if message.startswith("no_field")
     ]
 
 
-COMMANDS = {
-    (page.name, line)
-    for page in PAGES
-    for pattern in (INDENTED, INLINE)
-    for line in pattern.findall(page.read_text(encoding="utf-8"))
-}
-
-
 @pytest.mark.parametrize(("page", "line"), sorted(COMMANDS))
-def test_a_command_on_a_page_has_the_options_that_it_is_given(page: str, line: str) -> None:
+def test_a_command_on_a_page_has_its_options(page: str, line: str) -> None:
     _, *words = shlex.split(PLACEHOLDER.split(line)[0], comments=True)
     known = dict(leaves(typer.main.get_command(commands)))
     path = next((name for name in known if tuple(words[: len(name)]) == name), None)
@@ -122,6 +122,10 @@ def test_a_command_on_a_page_has_the_options_that_it_is_given(page: str, line: s
         assert is_general or (words[0],) in {name[:1] for name in known}, page
         return
     parameters = known[path].params
-    options = {option for each in parameters for option in (*each.opts, *each.secondary_opts)}
+    options = {
+        option
+        for parameter in parameters
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
     given = {word.partition("=")[0] for word in words if word.startswith("--")}
     assert given <= options | {"--help"}, page

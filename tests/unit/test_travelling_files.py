@@ -23,18 +23,20 @@ PLAIN = (
 )
 PLAIN_FOLDERS = ("src", "part-1", "tokens", "keys", "data.d")
 CREDENTIALS = (
-    *(
-        ".env",
-        ".env.local",
-        "prod.env",
-        ".netrc",
-        "id_rsa",
-        "id_ed25519.pub",
-        "server.PEM",
-        "tls.key",
-        "hf_token",
-    ),
-    *("token.txt", "secrets.yaml", "credentials.json", "service-account-1.json", "kubeconfig"),
+    ".env",
+    ".env.local",
+    "prod.env",
+    ".netrc",
+    "id_rsa",
+    "id_ed25519.pub",
+    "server.PEM",
+    "tls.key",
+    "hf_token",
+    "token.txt",
+    "secrets.yaml",
+    "credentials.json",
+    "service-account-1.json",
+    "kubeconfig",
 )
 HIDDEN = (".hidden", ".DS_Store", ".cache.json")
 HIDDEN_FOLDERS = (".aws", ".git", ".ssh", ".config")
@@ -107,17 +109,19 @@ def names(paths: set[Path], folder: Path) -> set[str]:
 def test_nothing_hidden_ignored_secret_or_linked_travels_and_all_else_does(
     tmp_path: Path, seed: int, is_source: bool
 ) -> None:
-    chance, folder = random.Random(seed), tmp_path / "folder"
+    chance = random.Random(seed)
+    folder = tmp_path / "folder"
     kept: set[Path] = set()
     left: set[Path] = set()
     grow(folder, chance, kept, left)
     link(folder, chance, kept, left)
     (folder / ".gitignore").write_text(RULES)
-    found = find_travelling(folder, is_source=is_source)
-    assert set(found.files) == names(kept, folder)
+    travelling = find_travelling(folder, is_source=is_source)
+    assert set(travelling.files) == names(kept, folder)
     for name in names(left, folder):
         assert any(
-            name == out or (name.startswith(out) and out.endswith("/")) for out in found.left_out
+            name == out or (name.startswith(out) and out.endswith("/"))
+            for out in travelling.left_out
         ), name
 
 
@@ -183,7 +187,7 @@ def test_a_source_obeys_its_repository_and_data_do_not(tmp_path: Path) -> None:
         ("folder", set()),  # a link, too
     ],
 )
-def test_only_what_is_allowed_travels_beside_the_rest(
+def test_only_allowed_files_travel_beside_the_rest(
     tmp_path: Path, wanted: str, expected: set[str]
 ) -> None:
     folder = tmp_path / "folder"
@@ -230,7 +234,7 @@ def test_a_folder_without_such_files_keeps_its_order_and_thereby_its_digest(tmp_
     assert list(travelling_data(tmp_path).files) == before
 
 
-def test_the_sentence_counts_what_travels_and_what_stays_with_some_names(tmp_path: Path) -> None:
+def test_the_sentence_counts_travelling_and_remaining_files_with_some_names(tmp_path: Path) -> None:
     for name in (".a", ".b", ".c", ".d", ".e", ".f", ".env", "out.log", "train.py"):
         (tmp_path / name).write_text("x" * 1536)
     (tmp_path / "__pycache__").mkdir()

@@ -33,7 +33,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel is built in a copy of the tree: the other top-level packages stand beside ours
     there too.
     """
-    tree, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("dist")
+    tree = tmp_path_factory.mktemp("tree")
+    out = tmp_path_factory.mktemp("dist")
     for name in NEEDED_TO_BUILD:
         shutil.copy(REPO_ROOT / name, tree / name)
     for name in ("traindyno", *BESIDE_OURS):
@@ -125,7 +126,7 @@ def test_the_callbacks_import(client: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("local", "up"), ("local",), ("list", "--local")])
-def test_what_needs_a_checkout_says_so(
+def test_commands_needing_a_checkout_say_so(
     client: Path, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     ran = _run(client, tmp_path, "traindyno", *words)
@@ -159,7 +160,7 @@ def _link(distribution: metadata.Distribution, folder: Path) -> None:
 
 
 def _run(client: Path, folder: Path, module: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """``python -m module`` where only the standard library and the client's folder can be
+    """Runs ``python -m module`` where only the standard library and the client's folder can be
     imported.
     """
     start = (

@@ -14,7 +14,7 @@ from traindyno.core.errors import Throttled
 
 METHODS = {
     "table": ("get", "put", "update", "delete", "write_all", "query"),
-    "objects": ("find", "write", "copy", "copy_large", "delete", "list_sizes"),
+    "objects": ("find", "write", "copy", "copy_large", "renew", "delete", "list_sizes"),
     "jobs": ("start", "describe", "stop", "working"),
     "answers": ("succeed", "fail"),
     "notices": ("publish", "put_events"),
@@ -31,14 +31,15 @@ class Throttle:
 
     def __init__(self, begin: int | None = None, count: float = 1) -> None:
         self.made: list[str] = []
-        self._begin, self._count = begin, count
+        self._begin = begin
+        self._count = count
         self._is_inside = self._is_lifted = False
 
     def lift(self) -> None:
         self._is_lifted = True
 
     def wrap(self, services: Any) -> None:
-        """``services``: a lab with doubles as attributes."""
+        """Wraps the services of a lab with doubles as attributes."""
         for name in METHODS.keys() & vars(services).keys():
             service = getattr(services, name)
             for method in METHODS[name]:

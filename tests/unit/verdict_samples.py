@@ -6,16 +6,18 @@ from typing import Any, TypeVar
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_row import CellHosts, CellRow, CellTime, Steadiness
+from traindyno.core.verdict.conditions import Sensitivity
 from traindyno.core.verdict.found_batch import CellBatch
-from traindyno.core.verdict.goal_metric import Metric, Sensitivity
 from traindyno.core.verdict.slow_steps import CellSteps
 from traindyno.core.verdict.verdict import Finding, Likeness, MissingRuns, Verdict
 from traindyno.figures.estimates import Comparison, Estimate, Interval
-from traindyno.figures.selection import Relation
-from traindyno.figures.settle import Rival, ToDecide
+from traindyno.figures.selection import Relation, Rival, ToDecide
+from traindyno.figures.table import FigureColumn
 
 Group = TypeVar("Group")
-BEST, SECOND, THIRD = "0000000a", "0000000b", "0000000c"
+BEST = "0000000a"
+SECOND = "0000000b"
+THIRD = "0000000c"
 LABELS = {BEST: "ddp", SECOND: "fsdp", THIRD: "zero1"}
 
 
@@ -92,10 +94,10 @@ def make_rival(
     known = (
         None if interval is None else Interval(low=interval[0], high=interval[1], confidence=0.95)
     )
-    found = Comparison(
+    comparison = Comparison(
         ratio=ratio, p=p, interval=known, host_variance=1e-4 if is_across_hosts else None
     )
-    return Rival(cell_id=cell_id, comparison=found, relation=relation)
+    return Rival(cell_id=cell_id, comparison=comparison, relation=relation)
 
 
 def make_verdict(**changes: Any) -> Verdict:
@@ -107,7 +109,7 @@ def make_verdict(**changes: Any) -> Verdict:
     given: dict[str, Any] = {
         "suite_name": "sample",
         "goal": Goal(kind=GoalKind.CHEAPEST),
-        "metric": Metric.USD,
+        "metric": FigureColumn.USD,
         "examples": 100_000,
         "tolerance": 0.02,
         "significance": 0.05,

@@ -9,10 +9,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+# PyTorch reads these when it is loaded, so they must be data. The others are functions that are
+# never called.
+DATA_SYMBOLS = re.compile(r"nvshmemi_(device_(lib_version|only_state|state)|ibgda_device_state)_d")
+DATA_BYTES = 65536
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """``version``: the name under which its symbols are versioned, if they are."""
+    """A library with the name under which its symbols are versioned, if they are."""
 
     name: str
     symbols: str
@@ -30,10 +35,6 @@ LIBRARIES = (
     Library(name="libnccl.so.2", symbols=r"p?nccl"),
     Library(name="libnvshmem_host.so.3", symbols=r"nvshmem", version="NVSHMEM"),
 )
-# PyTorch reads these when it is loaded, so they must be data. The others are functions that are
-# never called.
-DATA_SYMBOLS = re.compile(r"nvshmemi_(device_(lib_version|only_state|state)|ibgda_device_state)_d")
-DATA_BYTES = 65536
 
 
 def make_stand_ins(library_folder: Path) -> None:

@@ -2,12 +2,12 @@
 wrong, and how many are too long.
 """
 
-import hashlib
 import json
 from pathlib import Path
 
+from traindyno.api.local_data import is_small, local_data
 from traindyno.api.local_paths import find_local
-from traindyno.api.suite_defaults import is_small, local_data
+from traindyno.api.model_check import base_of
 from traindyno.api.training_code import (
     cache_folder,
     has_training_code,
@@ -16,13 +16,13 @@ from traindyno.api.training_code import (
     read_kept,
     training_code_digest,
 )
+from traindyno.core.documents.plain import id_of
 from traindyno.core.errors import Problem
+from traindyno.core.run.data_formats import TOKENISED
+from traindyno.core.run.saved_model import TOKENIZER_FILE
 from traindyno.core.run.workload import Dataset, Workload, workload_document
 from traindyno.core.suite.choices import DatasetFormat, Task
 from traindyno.core.suite.suite import Suite
-
-#: A folder that holds tokens, which a run reads, has it.
-TOKENISED = "train/traindyno-data.json"
 
 
 def find_chat_problems(suite: Suite, beside: Path) -> list[Problem]:
@@ -56,8 +56,7 @@ def _read(suite: Suite, beside: Path) -> tuple[list[str], list[str]]:
 def _read_local(
     workload: Workload, dataset: Dataset, root: Path, beside: Path
 ) -> tuple[list[str], list[str]]:
-    named = workload.tokenizer or workload.model
-    folder = find_local(named.path, beside) if named and named.path else None
+    folder = _tokenizer_folder(workload, beside)
     is_trained = workload.tokenizer is not None and workload.tokenizer.path is None
     template = find_local(dataset.chat_template, beside) if dataset.chat_template else None
     kept = cache_folder("chats") / _key(workload, root, folder, template)
@@ -84,6 +83,19 @@ def _read_local(
     return lines, []
 
 
+def _tokenizer_folder(workload: Workload, beside: Path) -> Path | None:
+    """The folder of the tokenizer, if this machine has it; an adapter without one reads its
+    base's.
+    """
+    named = workload.tokenizer or workload.model
+    folder = find_local(named.path, beside) if named and named.path else None
+    if folder is None or (folder / TOKENIZER_FILE).exists():
+        return folder
+    base = base_of(folder, beside, workload.channels)
+    is_known = base == folder or (base is not None and (base / TOKENIZER_FILE).exists())
+    return base if is_known else None
+
+
 def _key(workload: Workload, *paths: Path | None) -> str:
     """64 hexadecimal digits of all inputs of the check, the checking code included."""
     known_paths = [path for path in paths if path is not None]
@@ -95,4 +107,4 @@ def _key(workload: Workload, *paths: Path | None) -> str:
         ),
         "code": training_code_digest(),
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return id_of(content)

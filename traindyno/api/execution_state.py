@@ -6,7 +6,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from traindyno.api.lab_target import LabTarget
@@ -77,8 +77,9 @@ class LaneCount:
 class State:
     """State of an execution.
 
-    ``ended`` has the summaries by run id; ``ended_in_jobs`` the runs that have ended in shared jobs
-    that are not over yet. ``jobs`` are the jobs under way, the first of them in full.
+    ``ended`` has the summaries by run id; ``ended_in_jobs`` the names of the runs that have ended
+    in shared jobs that are not over yet. ``jobs`` are the jobs under way, the first of them in
+    full.
     ``preparations`` has the rows by preparation id, ended or not.
 
     ``max_steps`` is None for a script, which decides itself. A race may end before all planned
@@ -90,7 +91,7 @@ class State:
     trials: int | None = None
     is_race: bool = False
     ended: Mapping[str, RunSummary]
-    ended_in_jobs: frozenset[str] = frozenset()
+    ended_in_jobs: Mapping[str, str] = field(default_factory=dict)
     jobs: tuple[RunningJob, ...]
     preparations: Mapping[str, PreparationRow]
     max_steps: int | None
@@ -105,7 +106,7 @@ class State:
 
     @property
     def runs_ended(self) -> int:
-        return len(self.ended.keys() | self.ended_in_jobs)
+        return len(self.ended.keys() | self.ended_in_jobs.keys())
 
     @property
     def left_seconds(self) -> float | None:
@@ -174,9 +175,11 @@ def read_state(target: LabTarget, execution_id: str) -> State:
         trials=planned.trials if planned else None,
         is_race=planned.is_race if planned else False,
         ended=ended,
-        ended_in_jobs=frozenset(
-            run_id for name, job in shared.items() for run_id in ended_in(job, files[name])
-        ),
+        ended_in_jobs={
+            run_id: told
+            for name, job in shared.items()
+            for run_id, told in _ended(job, files[name])
+        },
         jobs=tuple(_running_jobs(target, attempts, now, numbers, files)) if attempts else (),
         preparations={row.owner_id: row for row in services.preparations.list_all(execution_id)},
         max_steps=planned.max_steps if planned and not planned.is_script else None,
@@ -185,6 +188,13 @@ def read_state(target: LabTarget, execution_id: str) -> State:
         leader=find_leader(planned.goal, list(ended.values())) if planned else None,
         now=now,
     )
+
+
+def _ended(job: Job, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    runs = {run.run_id: run for run in job.runs}
+    for run_id in ended_in(job, files):
+        run = runs.get(run_id)  # None for a further run of a cell, which the job adds itself
+        yield run_id, run_id if run is None else f"{run.cell.label}, trial {run.trial}"
 
 
 def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:

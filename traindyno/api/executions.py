@@ -60,8 +60,9 @@ class SuiteExecution:
 
         Raises ExecutionFailed if that is nothing, or ReportMissing while it runs.
         """
-        stored = self._find_report()
-        return ReportPage(stored.report, stored.html.decode())
+        with self.lab.opened() as target:
+            stored = read_report(target, target.describe(self.execution_id))
+            return ReportPage(stored.report, stored.html.decode(), target.features)
 
     def verdict(self) -> Verdict:
         """Raises as ``report`` does."""
@@ -143,7 +144,7 @@ def plan(
     """
     check_startable(suite)
     is_offline = prices is not None and quotas is not None
-    with nullcontext() if is_offline else account_of(lab.environment()):
+    with nullcontext() if is_offline else account_of(lab.environment(), lab.profile):
         return plan_in_account(
             suite,
             lab=lab.name,
@@ -160,21 +161,24 @@ def run(
     *,
     lab: Lab = AWS,
     name: str | None = None,
+    continues: str | None = None,
     also_send: Iterable[PathText] = (),
     say: Say = say_on_output,
 ) -> SuiteExecution:
     """Starts the suite, as ``traindyno run --no-wait`` does; ``name`` is by default the suite's and
-    the time.
+    the time. ``continues`` is an ended execution that it takes over, as with ``--continue``.
 
-    Raises SuiteInvalid, SuiteRefused, LabNotDeployed, StagingRefused or ExecutionNameRefused.
+    Raises SuiteInvalid, SuiteRefused, LabNotDeployed, StagingRefused, ExecutionNameRefused,
+    ExecutionUnknown or StillRunning.
     """
     check_startable(suite)
     allowed = allowed_paths(also_send)
     files = tuple(file_lines(suite, allowed))
     with lab.opened() as target:
-        return SuiteExecution(
-            start_suite(suite, target, files=files, name=name, allowed=allowed, say=say), lab
+        execution_id = start_suite(
+            suite, target, files=files, name=name, allowed=allowed, say=say, continues=continues
         )
+    return SuiteExecution(execution_id, lab)
 
 
 def find_execution(execution_id: str, *, lab: Lab = AWS) -> SuiteExecution:

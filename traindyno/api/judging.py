@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from traindyno.api.trial_rows import TrialColumns, TrialsInvalid, trials_of
@@ -46,9 +47,19 @@ RATES = frozenset(
         "accuracy",
         "utilization",
         "utilisation",
+        "fps",
+        "qps",
+        "tps",
     ]
 )
 PER = "per"
+#: Before one of ``UNITS`` they are a rate without a "per": tokens_sec. A step_s is a time.
+COUNTED = frozenset(
+    ["samples", "tokens", "images", "steps", "sequences", "iterations", "it", "examples", "rows"]
+)
+UNITS = frozenset(["s", "sec", "second", "minute", "hour"])
+#: Where a word begins in samplesPerSecond and in USDPerRun.
+WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=Per[A-Z\d])")
 MOST_TOLERANCE = 0.5
 
 
@@ -76,7 +87,11 @@ def is_money(value: str) -> bool:
 
 
 def _words(value: str) -> list[str]:
-    return re.findall(r"[a-z]+", value.lower().replace("/", f" {PER} "))
+    words = re.findall(r"[a-z]+", WORD_BEGINS.sub(" ", value).replace("/", f" {PER} ").lower())
+    for place, (counted, unit) in enumerate(pairwise(words), start=1):
+        if counted in COUNTED and unit in UNITS:
+            return [*words[:place], PER, *words[place:]]
+    return words
 
 
 def _amount(value: str) -> list[str]:
@@ -100,7 +115,7 @@ def judge(
 
     The method is that of the lab's verdicts (docs/method.md): means of logarithms, ratios with
     their intervals, selection of the best among equals taken into account. If trials are
-    independent, all claims together are wrong in at most 5 of 100 tables.
+    independent, what is claimed of the best cell is wrong in at most 5 of 100 tables.
 
     Args:
         rows: a data frame (pandas, polars, pyarrow), or a list of dicts; a row for each trial.
@@ -110,8 +125,8 @@ def judge(
         block: the column of what trials of different cells share, such as a day or a node's
             reservation; what blocks have in common is removed.
         host: the column of the machine; of several machines, their names with spaces between.
-        order: the column of when a trial ran: numbers, or texts that sort. Successive trials may be
-            correlated, which counts only if their order is known.
+        order: the column of when a trial ran: numbers, or dates such as 2026-11-29 10:30.
+            Successive trials may be correlated, which counts only if their order is known.
         better: "less" or "greater"; by default as the name of ``value`` suggests.
         tolerance: a cell that is worse by no more than this share is as good.
 

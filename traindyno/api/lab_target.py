@@ -170,7 +170,7 @@ class Lab:
         """The lab, for the time of the block; then the process has the account again that it
         had.
         """
-        with account_of(self.environment()):
+        with account_of(self.environment(), self.profile):
             yield self.find()
 
 

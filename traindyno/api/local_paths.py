@@ -12,7 +12,7 @@ from typing import Any
 from traindyno.api import sample_data
 from traindyno.core.documents.problems import close_to, refusal, shown, visible
 from traindyno.core.errors import Problem, TraindynoError
-from traindyno.core.run.data_formats import COMPRESSIONS, FORMATS
+from traindyno.core.run.data_formats import is_hub_name
 from traindyno.core.run.workload import CHANNELS, workload_paths
 from traindyno.core.s3_keys import S3_SCHEME, is_s3_uri
 from traindyno.core.suite.arguments import arguments_of
@@ -23,14 +23,12 @@ from traindyno.travelling_files import Travelling, find_travelling, travelling_d
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 MOST_POINTER_BYTES = 1024
 MOST_FILES_LOOKED_AT = 10_000
-LONGEST_HUB_ID = 96
 LONGEST_SHOWN = 200
 # Names of files have their suffix in common.
 LEAST_ALIKE = 0.7
 OFF = ("false", "0", "no", "off")
 # A built-in task loads them; a script may go on with the training of what it gets.
 PRETRAINED = ("tokenizer", "model")
-DATA_SUFFIXES = {*FORMATS, *COMPRESSIONS, ".txt", ".jinja"}
 
 
 class StagingRefused(TraindynoError):
@@ -75,8 +73,7 @@ def path_problem(path: str, beside: Path, *, may_be_hub_id: bool = True) -> str 
             f"{pointer} is a pointer of Git LFS, not the file itself; expected the file: run git "
             "lfs pull beside it"
         )
-    is_hub_id = may_be_hub_id and not _looks_local(path) and 0 < len(path) <= LONGEST_HUB_ID
-    if local is not None or is_hub_id:
+    if local is not None or (may_be_hub_id and is_hub_name(path)):
         return None
     others = (
         ", an s3:// URI, or a Hub id such as nyu-mll/glue" if may_be_hub_id else " or an s3:// URI"
@@ -97,7 +94,8 @@ def _near_paths(path: str, place: Path) -> list[str]:
     except (OSError, ValueError):  # no such folder, or a name that no file can have
         return []
     near = close_to(place.name, names, alike=LEAST_ALIKE)
-    return [str(Path(path).with_name(name)) for name in near]
+    # a link to nowhere has the name itself
+    return [str(Path(path).with_name(name)) for name in near if name != place.name]
 
 
 def _is_lfs_pointer(path: Path) -> bool:
@@ -225,10 +223,3 @@ def travel_lines(
             is_loaded = name in PRETRAINED and workload.get("task") != Task.SCRIPT
             travelling = find_data(local, allowed, is_pretrained=is_loaded)
             yield f"{name} {path}: {travelling.sentence()}"
-
-
-def _looks_local(path: str) -> bool:
-    is_path = (
-        path.startswith((".", "/", "~")) or "://" in path or Path(path).suffix in DATA_SUFFIXES
-    )
-    return not is_s3_uri(path) and is_path

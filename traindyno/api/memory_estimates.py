@@ -193,6 +193,27 @@ def estimate_cells(suite: Suite, *, beside: Path, say: Say) -> tuple[CellMemory,
         return memory_of_cells(cells, estimator.find)
 
 
+def first_batches(suite: Suite, *, beside: Path) -> dict[str, int]:
+    """The largest batch that fits by estimates that were kept, for each cell that searches it
+    from 1.
+    """
+    searches = [
+        cell
+        for cell in suite.cells
+        if cell.settings.batch_search and cell.settings.batch_search.begin == 1
+    ]
+    if not searches:
+        return {}
+    try:
+        with MemoryEstimator(suite.workload, beside=beside, say=lambda _: None) as estimator:
+            estimator.until = 0
+            memory = memory_of_cells(searches, estimator.find)
+    except EstimatesUnavailable:
+        return {}
+    batches = {cell_memory.cell_id: cell_memory.finding.largest_batch for cell_memory in memory}
+    return {cell_id: batch for cell_id, batch in batches.items() if batch}
+
+
 def _label(settings: Settings, processes: int) -> str:
     names = [f"strategy {settings.strategy}", settings.precision.value]
     if settings.activation_checkpointing:

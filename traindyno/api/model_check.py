@@ -19,9 +19,10 @@ from traindyno.api.training_code import (
     read_kept,
     training_code_digest,
 )
-from traindyno.core.documents.plain import plain_values
+from traindyno.core.documents.plain import id_of, plain_values
 from traindyno.core.documents.problems import shown
 from traindyno.core.errors import Problem, TraindynoError
+from traindyno.core.run.data_formats import is_hub_name
 from traindyno.core.run.processes import (
     TensorDivision,
     adapters_of,
@@ -126,14 +127,14 @@ def _folder_problem(path: str, folder: Path, task: Task, *, goes_on: bool) -> st
 
 
 def _find_channel_problems(workload: Workload, beside: Path) -> Iterator[Problem]:
-    """A script gets the files of its model and tokenizer; it loads from the Hub itself."""
-    for name, part in (("model", workload.model), ("tokenizer", workload.tokenizer)):
-        path = part.path if part else None
-        if path is not None and not is_s3_uri(path) and find_local(path, beside) is None:
+    """A script gets the files of its dataset, model and tokenizer; it loads from the Hub itself."""
+    for name, channel in (("dataset", "train"), ("model", "model"), ("tokenizer", "model")):
+        path = getattr(getattr(workload, name), "path", None)
+        if path is not None and is_hub_name(path) and find_local(path, beside) is None:
             message = (
-                f"got {shown(path)}, expected a folder on this machine or an S3 URI, which the "
-                "script gets as the channel model; a name on the Hub is an argument of the script, "
-                "in hyperparameters"
+                f"got {shown(path)}, expected a path on this machine or an S3 URI, which the "
+                f"script gets as the channel {channel}; a name on the Hub is an argument of the "
+                "script, in hyperparameters"
             )
             yield Problem(path=f"workload.{name}", message=message)
 
@@ -241,7 +242,7 @@ def _key(
         "files": files,
         "code": training_code_digest(),
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return id_of(content)
 
 
 class ConfigurationUnreachable(TraindynoError):

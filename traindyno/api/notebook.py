@@ -16,13 +16,13 @@ from typing import Any, overload
 from traindyno.api.execution_state import State
 from traindyno.api.progress import Display, PlainDisplay, state_line, state_rows
 from traindyno.api.reports import write_report
+from traindyno.core.costs.summarise import RUN_COLUMNS, run_columns
 from traindyno.core.documents.problems import shown, visible
 from traindyno.core.errors import TraindynoError
 from traindyno.core.suite.suite_file import cell_values
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.summarise import RunColumns, run_columns
 from traindyno.core.verdict.verdict_text import describe_verdict
-from traindyno.features import FEATURES
+from traindyno.report.feature import ReportFeature
 from traindyno.report.html import draw_sections, render_section
 
 SHOWN = ("cell_label", "trial", "outcome", "samples_per_second", "job_seconds", "message")
@@ -56,10 +56,14 @@ class ResultRow:
 
 
 class Results(Sequence[ResultRow]):
-    """The rows of the runs, by cell and trial. A notebook shows them as a table."""
+    """The rows of the runs, by cell and trial. A notebook shows them as a table.
 
-    def __init__(self, rows: Sequence[ResultRow]) -> None:
+    ``columns``: the names of all columns, which an execution without runs has too.
+    """
+
+    def __init__(self, rows: Sequence[ResultRow], columns: Sequence[str]) -> None:
         self._rows = tuple(rows)
+        self._columns = tuple(columns)
 
     @overload
     def __getitem__(self, index: int) -> ResultRow: ...
@@ -68,7 +72,9 @@ class Results(Sequence[ResultRow]):
     def __getitem__(self, index: slice) -> "Results": ...
 
     def __getitem__(self, index: int | slice) -> "ResultRow | Results":
-        return Results(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+        if isinstance(index, slice):
+            return Results(self._rows[index], self._columns)
+        return self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -81,9 +87,7 @@ class Results(Sequence[ResultRow]):
             raise PandasMissing(
                 "a frame needs pandas, which is not installed; the rows are a sequence"
             ) from error
-        varying = dict.fromkeys(name for row in self._rows for name in row.settings)
-        columns = [*RunColumns._fields, *varying]
-        return pandas.DataFrame([row.flat() for row in self._rows], columns=columns)
+        return pandas.DataFrame([row.flat() for row in self._rows], columns=self._columns)
 
     def __repr__(self) -> str:
         return "\n".join(" ".join(cells) for cells in self._shown())
@@ -120,7 +124,7 @@ def results_of(report: Report) -> Results:
                 settings={name: point.get(name) for name in varying},
             )
         )
-    return Results(rows)
+    return Results(rows, [*RUN_COLUMNS, *varying])
 
 
 def _text(value: Any) -> str:
@@ -199,18 +203,19 @@ class Figure:
 class ReportPage(Figure):
     """An execution's report: ``data`` are its values, ``html`` is the page."""
 
-    def __init__(self, data: Report, html: str) -> None:
+    def __init__(self, data: Report, html: str, features: Sequence[ReportFeature]) -> None:
         super().__init__(html, PAGE_HEIGHT_PIXELS)
         self.data = data
+        self._features = features
 
     @property
     def figures(self) -> tuple[str, ...]:
         """The names of the sections that ``figure`` shows."""
-        return tuple(draw_sections(self.data, FEATURES))
+        return tuple(draw_sections(self.data, self._features))
 
     def figure(self, name: str) -> Figure:
         """One section of the page. Raises FigureMissing."""
-        sections = draw_sections(self.data, FEATURES)
+        sections = draw_sections(self.data, self._features)
         if name not in sections:
             raise FigureMissing(
                 f"got {shown(name)} as a figure, expected one of {', '.join(sections)}"

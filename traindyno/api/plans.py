@@ -10,10 +10,10 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from traindyno.api.chat_check import TOKENISED, chat_lines
+from traindyno.api.chat_check import chat_lines
 from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.api.local_paths import StagingRefused, find_local, travel_lines
-from traindyno.api.memory_estimates import EstimatesUnavailable, estimate_cells
+from traindyno.api.memory_estimates import EstimatesUnavailable, estimate_cells, first_batches
 from traindyno.api.model_check import model_lines
 from traindyno.api.plan_inputs import PlanInputs, read_plan_inputs
 from traindyno.api.staging import StagingArea
@@ -30,6 +30,7 @@ from traindyno.core.planning.memory import CellMemory
 from traindyno.core.planning.plan import Plan, plan_suite
 from traindyno.core.planning.preparation_plan import refuse_preparation
 from traindyno.core.run.data_formats import (
+    TOKENISED,
     DatasetFilesInvalid,
     is_documentation,
     is_hidden,
@@ -38,7 +39,7 @@ from traindyno.core.run.data_formats import (
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite as CheckedSuite
-from traindyno.lab.continue_suite import CONTINUES
+from traindyno.lab.continue_suite import CONTINUES, FIRST_BATCHES
 from traindyno.sagemaker.images import unavailable_images
 from traindyno.store.past_runs import read_past_runs
 from traindyno.travelling_files import Reason, Travelling, listed, travelling_data
@@ -210,7 +211,7 @@ def require_accepted(plan: Plan) -> None:
     """Raises SuiteRefused with all reasons."""
     if plan.refusals:
         lines = [line for reason in plan.refusals for line in reason.splitlines()]
-        raise SuiteRefused([f"refused for {counted(len(plan.refusals), 'reason')}:", *lines])
+        raise SuiteRefused([*lines, f"can't start: {counted(len(plan.refusals), 'reason')} above"])
 
 
 def refuse_early(suite: Suite, say: Say) -> None:
@@ -304,8 +305,12 @@ def start_suite(
         say(line)
     staged = stage(suite, target, allowed=allowed, say=say)
     say(f"starting {execution_id}; {repeat_text(execution_id)}")
+    beside = {
+        CONTINUES: continues,
+        FIRST_BATCHES: first_batches(suite.suite, beside=suite.folder),
+    }
     target.executions.start(
-        execution_id, staged if continues is None else {**staged, CONTINUES: continues}
+        execution_id, {**staged, **{name: value for name, value in beside.items() if value}}
     )
     return execution_id
 

@@ -249,11 +249,12 @@ class _Reading:
 @dataclass
 class Display(AbstractContextManager["Display", None]):
     """Display that says each ended run and preparation once; ``told`` holds the ids that were said
-    already.
+    already, ``told_in_jobs`` those of runs whose job had not ended.
     """
 
     say: Callable[[str], None]
     told: set[str] = field(default_factory=set)
+    told_in_jobs: set[str] = field(default_factory=set)
 
     def __exit__(self, *_: object) -> None:
         pass
@@ -266,6 +267,9 @@ class Display(AbstractContextManager["Display", None]):
             self.told.add(run_id)
             number = len(self.told & seen.ended.keys())
             self.tell(ended_line(number, seen.runs_planned, seen.ended[run_id], seen.trials))
+        for run_id in sorted(seen.ended_in_jobs.keys() - self.told_in_jobs - self.told):
+            self.told_in_jobs.add(run_id)
+            self.tell(f"{seen.ended_in_jobs[run_id]}: ended; its figures follow when its job ends")
         for run_id in sorted(seen.prepared.keys() - self.told):
             self.told.add(run_id)
             self.tell(prepared_line(run_id, seen.prepared[run_id]))
@@ -296,4 +300,7 @@ class PlainDisplay(Display):
             self._has_told_preparing = True
             self.tell(state.preparing)
         elif time.monotonic() - self._told_at >= QUIET_SECONDS and state.execution.is_running:
-            self.tell(state_line(state))
+            self.tell(self.line(state))
+
+    def line(self, state: State) -> str:
+        return state_line(state)

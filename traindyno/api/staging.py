@@ -3,8 +3,10 @@ content.
 """
 
 import hashlib
+import json
+import re
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from traindyno import bundle
 from traindyno.api import sample_data
 from traindyno.api.local_paths import PRETRAINED, expanded, find_data, find_local
+from traindyno.aws.objects import Objects
 from traindyno.core.costs.quantity_text import bytes_text, counted
 from traindyno.core.s3_keys import code_key, data_prefix, is_s3_uri, s3_uri
 from traindyno.core.suite.choices import Task
@@ -23,6 +26,17 @@ if TYPE_CHECKING:
 
 # The bucket expires code and data after 90 days; an execution takes up to 28.
 RENEWED_AFTER = timedelta(days=30)
+
+
+def renew_staged(document: Mapping[str, Any], bucket: Objects) -> None:
+    """Keep the uploads that a stored suite names until the end of its execution: its local files
+    may be gone.
+    """
+    own = s3_uri(bucket.name, "")
+    named = re.escape(own) + data_prefix("[0-9a-f]{64}")
+    before = datetime.now(UTC) - RENEWED_AFTER
+    for uri in sorted(set(re.findall(named, json.dumps(document)))):
+        bucket.renew(uri.removeprefix(own), before=before.timestamp())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

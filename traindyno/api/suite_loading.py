@@ -13,7 +13,8 @@ from typing import Any
 from traindyno.api.chat_check import find_chat_problems
 from traindyno.api.local_paths import find_argument_problems, find_local, find_path_problems
 from traindyno.api.model_check import find_model_problems
-from traindyno.api.suite_defaults import FIELDS_AT_THE_TOP, CompletedSuite, Default
+from traindyno.api.suite_defaults import FIELDS_AT_THE_TOP, CompletedSuite
+from traindyno.api.suite_draft import Default
 from traindyno.api.suite_text import SuiteText, SuiteUnreadable, parse_suite_text, read_suite_text
 from traindyno.core.errors import Problem, SuiteInvalid
 from traindyno.core.suite.checks.suite_check import parse_suite

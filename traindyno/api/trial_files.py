@@ -45,7 +45,9 @@ def read_rows(path: Path) -> list[Row]:
                     f"{path}: got {shown(other or 'no suffix')}, expected {READABLE}"
                 )
     except (UnicodeDecodeError, csv.Error) as error:
-        raise TrialsInvalid(f"{path} is no table of text: {error}") from error
+        raise TrialsInvalid(
+            f"{path} is no table of text: {error}; expected UTF-8 in which each quote is closed"
+        ) from error
 
 
 def _csv_rows(path: Path) -> list[Row]:
@@ -53,7 +55,7 @@ def _csv_rows(path: Path) -> list[Row]:
         heading = file.readline()
         delimiter = max(DELIMITERS, key=heading.count)
         file.seek(0)
-        lines = csv.reader(file, delimiter=delimiter)
+        lines = csv.reader(file, delimiter=delimiter, strict=True)
         names = [name.strip() for name in next(lines, [])]
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:

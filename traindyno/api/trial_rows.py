@@ -4,15 +4,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from traindyno.core.documents.problems import close_to, refusal, shown
 from traindyno.core.errors import TraindynoError
-from traindyno.figures.hosts import Trial
+from traindyno.figures.trials import Trial
 
 NUMBER = re.compile(
-    r"\s*(?P<number>[+-]?(\d+(,\d{3})*(\.\d*)?|\.\d+)([eE][+-]?\d+)?)"
+    r"\s*(?P<number>[+-]?((\d+|[1-9]\d{0,2}(,\d{3})+)(\.\d*)?|\.\d+)([eE][+-]?\d+)?)"
     r"\s*(?P<unit>[^\W\d_][^\s\d.,]{0,20}|%|\$)?\s*"
 )
 NOT_FINITE = frozenset({"nan", "inf", "+inf", "-inf", "infinity", "-infinity"})
@@ -65,6 +66,7 @@ def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> Trial
     _require_columns(rows, columns)
     _refuse_equal_rows(rows)
     values = [_value(row, number, columns.value) for number, row in enumerate(rows, start=1)]
+    _refuse_open_comma([str(row.get(columns.value)).strip() for row in rows], columns.value)
     unit = _one_unit([value.unit for value in values], columns.value)
     places: Sequence[int] = range(len(rows))
     if columns.order is not None:
@@ -74,13 +76,12 @@ def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> Trial
         row = rows[place]
         number = place + 1
         names = [_text(row, number, name) for name in columns.cell]
-        host = None if columns.host is None else _text(row, number, columns.host)
-        block = None if columns.block is None else _text(row, number, columns.block)
-        trial = Trial(
-            value=values[place].number,
-            hosts=None if host is None else frozenset(host.split()),
-            block=block,
-        )
+        block = f"row {number}" if columns.block is None else _text(row, number, columns.block)
+        # a block stands for hosts that are unknown: its trials are no draws of their own
+        hosts = None if columns.block is None else frozenset([block])
+        if columns.host is not None:
+            hosts = frozenset(_text(row, number, columns.host).split())
+        trial = Trial(value=values[place].number, hosts=hosts, block=block)
         trials.setdefault(JOINT.join(names), []).append(trial)
     _require_scatter(trials, columns)
     return TrialTable(
@@ -119,13 +120,35 @@ def _refuse_equal_rows(rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _in_order(rows: Sequence[Mapping[str, Any]], column: str) -> list[int]:
-    """The places of the rows by numbers where all are, else by their texts, such as of dates."""
-    keys = [_text(row, number, column) for number, row in enumerate(rows, start=1)]
+    """The places of the rows by numbers or by dates. Texts of other dates don't sort in time."""
+    moments = []
+    kinds = []
+    for number, row in enumerate(rows, start=1):
+        text = _text(row, number, column)
+        try:
+            kind, moment = _moment(text)
+        except ValueError:
+            raise TrialsInvalid(
+                f"row {number}, column {shown(column)}: got {shown(text)}, expected numbers or "
+                "dates such as 2026-11-29 10:30"
+            ) from None
+        kinds.append(kind)
+        moments.append(moment)
+        if kind != kinds[0]:
+            raise TrialsInvalid(
+                f"row {number}, column {shown(column)}: got {kind}, {shown(text)}; expected "
+                f"{kinds[0]}, as in row 1"
+            )
+    return sorted(range(len(rows)), key=moments.__getitem__)
+
+
+def _moment(text: str) -> tuple[str, Any]:
+    """What sorts, and its kind."""
     try:
-        numbers: list[Any] = [float(key) for key in keys]
+        return "a number", float(text)
     except ValueError:
-        numbers = list(keys)
-    return sorted(range(len(rows)), key=numbers.__getitem__)
+        date = datetime.fromisoformat(text)
+    return f"a date {'without' if date.tzinfo is None else 'with'} a time zone", date
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +188,18 @@ def _value(row: Mapping[str, Any], number: int, column: str) -> _Value:
         number=parsed,
         decimals=max(0, -exponent) if isinstance(exponent, int) else 0,
         unit=unit,
+    )
+
+
+def _refuse_open_comma(texts: Sequence[str], column: str) -> None:
+    """Of 1,234 only another value, as 1,234.5 or 1,234,567, says what its comma is."""
+    with_comma = [text for text in texts if "," in text]
+    if not with_comma or any("." in text or text.count(",") > 1 for text in with_comma):
+        return
+    first = with_comma[0]
+    raise TrialsInvalid(
+        f"row {texts.index(first) + 1}, column {shown(column)}: got {shown(first)}, which may be "
+        f"{first.replace(',', '')} or {first.replace(',', '.')}; expected a number without a comma"
     )
 
 

@@ -65,10 +65,19 @@ def settings_problem(error: Exception) -> str | None:
     return f"AWS refuses the credentials ({code})" if code in REFUSED_CREDENTIALS else None
 
 
+def use_profile(profile: str | None) -> None:
+    """Give clients that are made later this profile's credentials.
+
+    To botocore, keys in the environment come before a profile that only AWS_PROFILE names.
+    """
+    if profile:
+        boto3.setup_default_session(profile_name=profile)
+
+
 @contextmanager
-def account_of(environment: Mapping[str, str]) -> Iterator[None]:
-    """Inside, environment variables and clients are as in ``environment``; afterwards, what they
-    were before.
+def account_of(environment: Mapping[str, str], profile: str | None = None) -> Iterator[None]:
+    """Inside, environment variables and clients are as in ``environment``, and with ``profile`` of
+    that profile; afterwards, what they were before.
 
     A program that lives longer than a command, such as a notebook, keeps its own account this way.
     It is not for several threads: a process has one environment. Raises AccountUnreachable.
@@ -77,6 +86,7 @@ def account_of(environment: Mapping[str, str]) -> Iterator[None]:
     session = boto3.DEFAULT_SESSION
     try:
         _enter(environment)
+        use_profile(profile)
         yield
     except (BotoCoreError, ClientError) as error:
         problem = settings_problem(error)

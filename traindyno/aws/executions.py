@@ -15,10 +15,12 @@ from traindyno.core.errors import TraindynoError
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
 
+NAME_CHARACTERS = 80
 # Step Functions takes more characters, but the name is also in tags, keys and pages.
-EXECUTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
+EXECUTION_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{NAME_CHARACTERS - 1}}}")
 EXECUTION_NAME_RULE = (
-    "1 to 80 letters, digits, hyphens and underscores that begin with a letter or digit"
+    f"1 to {NAME_CHARACTERS} letters, digits, hyphens and underscores that begin with a letter or "
+    "digit"
 )
 RUNNING: Literal["RUNNING"] = "RUNNING"
 UNSUCCESSFUL = {"FAILED", "TIMED_OUT", "ABORTED"}

@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 def as_new_role(ask: Callable[[], Answer], *, sleep: Callable[[float], None]) -> Answer:
-    """For a minute, ``ask`` is repeated while it is denied; every other error is raised at once."""
+    """Repeat ``ask`` while it is denied, for a minute; any other error is raised at once."""
     for _ in range(SECONDS_FOR_IAM // SECONDS_BETWEEN_TRIES):
         try:
             return ask()

@@ -12,6 +12,7 @@ from traindyno.core.s3_keys import s3_uri
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ObjectTypeDef
 
 MISSING = frozenset({"NoSuchKey", "404"})
 AFTER_THE_END = "InvalidRange"
@@ -93,21 +94,25 @@ class Objects:
         """Whether an object with this prefix, but not with the prefix of ``besides``, was written
         after ``since``.
         """
-        pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        objects = (
-            stored
-            for page in pages
-            for stored in page.get("Contents", [])
-            if not stored["Key"].startswith(besides)
-        )
         return any(
             (time := stored.get("LastModified")) is None or time.timestamp() > since
-            for stored in objects
+            for stored in self._list(prefix)
+            if not stored["Key"].startswith(besides)
         )
+
+    def renew(self, prefix: str, *, before: float) -> None:
+        """Copy objects that were written before onto themselves: they expire as new ones do."""
+        for stored in self._list(prefix):
+            if (time := stored.get("LastModified")) is None or time.timestamp() < before:
+                key = stored["Key"]
+                # S3 refuses such a copy if it changes nothing
+                change = {"MetadataDirective": "REPLACE"}
+                self._s3.copy({"Bucket": self.name, "Key": key}, self.name, key, change)
 
     def list_sizes(self, prefix: str) -> Iterator[tuple[str, int]]:
         """The keys in the order of their UTF-8 bytes, with the bytes of each object."""
+        return ((stored["Key"], stored["Size"]) for stored in self._list(prefix))
+
+    def _list(self, prefix: str) -> "Iterator[ObjectTypeDef]":
         pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        return (
-            (stored["Key"], stored["Size"]) for page in pages for stored in page.get("Contents", [])
-        )
+        return (stored for page in pages for stored in page.get("Contents", []))

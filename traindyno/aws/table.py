@@ -49,6 +49,7 @@ class Put:
 class Delete:
     key: Item
     condition: str
+    values: Item
 
     def request(self, table_name: str) -> dict[str, Any]:
         """The write as a member of TransactWriteItems."""
@@ -57,6 +58,7 @@ class Delete:
                 "TableName": table_name,
                 "Key": dict(self.key),
                 "ConditionExpression": self.condition,
+                "ExpressionAttributeValues": dict(self.values),
             }
         }
 

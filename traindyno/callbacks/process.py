@@ -114,9 +114,9 @@ def phases_before(log_began: float) -> Iterator[Tuple[str, float, float]]:
         yield FORK if is_forked() else IMPORT, began, log_began
 
 
-def is_forked(environment: Mapping[str, str] = os.environ) -> bool:
+def is_forked() -> bool:
     """Whether a shared job forked this run's processes from one that had done the imports."""
-    return bool(json.loads(environment.get(SHARED_JOB_VARIABLE) or "{}").get(FORKED))
+    return bool(json.loads(os.environ.get(SHARED_JOB_VARIABLE) or "{}").get(FORKED))
 
 
 def _started(process_id: int) -> Optional[float]:

@@ -15,7 +15,9 @@ import typer
 
 from traindyno.api.checkout import require_checkout
 from traindyno.api.lab_target import Lab, LabTarget, require_local_service
+from traindyno.aws.account import use_profile
 from traindyno.cli import option_values
+from traindyno.cli.completion import complete_execution
 from traindyno.cli.option_rules import Command, Rule, refuse, with_parameters, with_rules
 from traindyno.cli.output import OutputFormat
 from traindyno.core.lab_names import DEFAULT_LAB
@@ -28,6 +30,7 @@ ExecutionArgument = Annotated[
     typer.Argument(
         help="The execution's name, as `traindyno list` shows it.",
         callback=option_values.execution_name,
+        autocompletion=complete_execution,
     ),
 ]
 CellOption = Annotated[
@@ -46,8 +49,8 @@ FolderOption = Annotated[
     Path,
     typer.Option(
         "--output",
-        help="The folder that the HTML report is written to, as EXECUTION.html; of a training, "
-        "its model too, where this option names another folder than reports.",
+        help="The folder for the HTML report, EXECUTION.html. A training's model is written there "
+        "too, unless the folder is reports.",
         callback=option_values.folder_to_write,
     ),
 ]
@@ -106,6 +109,7 @@ class AccountChoice:
         environment = self.chosen.environment()
         os.environ.clear()
         os.environ.update(environment)
+        use_profile(self.profile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

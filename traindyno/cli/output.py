@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from traindyno.core.documents.places import markdown_text
 from traindyno.core.documents.problems import visible
 
 WIDTH_WITHOUT_TERMINAL = 160
@@ -69,10 +70,10 @@ def titled_table(title: str, *columns: str) -> Table:
 
 
 def markdown_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Its lines."""
-    table = [heading, ["---"] * len(heading), *rows]
-    escaped = [[text.replace("|", "\\|").replace("\n", " ") for text in row] for row in table]
-    return [f"| {' | '.join(row)} |" for row in escaped]
+    """The lines of the table in Markdown."""
+    shown = [[markdown_text(text) for text in row] for row in (heading, *rows)]
+    table = [shown[0], ["---"] * len(heading), *shown[1:]]
+    return [f"| {' | '.join(row)} |" for row in table]
 
 
 STANDARD_OUTPUT = Terminal(

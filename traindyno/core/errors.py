@@ -25,7 +25,7 @@ class DocumentInvalid(TraindynoError):
     """A document is wrong; a person must edit it. Carries every problem, not only the first."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(dict.fromkeys(problems))
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from math import log, pi, sqrt
 from statistics import fmean, median
@@ -56,8 +55,7 @@ def estimate_mean(values: Sequence[float]) -> SeriesMean | None:
     center = fmean(values)
     deviations = [value - center for value in values]
     long_run = long_run_variance(deviations, fitted=1)
-    power = fmean([deviation * deviation for deviation in deviations])
-    effective = count * min(1.0, power / long_run) if long_run > 0 else float(count)
+    effective = _effective_count(deviations, long_run)
     return SeriesMean(mean=center, variance=long_run / count, effective_count=effective)
 
 
@@ -87,10 +85,19 @@ def estimate_trend(parts: Sequence[Sequence[float]]) -> Trend | None:
     share = (_lags(count) + 1) / count
     wider = (1.96 + 2.9694 * share + 0.4160 * share**2 - 0.5324 * share**3) / 1.96
     error = sqrt(long_run / squares * count / max(1, count - fitted - 1)) * wider
-    power = fmean([residual * residual for residual in residuals])
-    effective = count * min(1.0, power / long_run) if long_run > 0 else count
+    effective = _effective_count(residuals, long_run)
     p = two_sided_p(slope / error, max(1.0, effective - fitted)) if error > 0 else float(slope == 0)
     return Trend(slope=slope, standard_error=error, p=p)
+
+
+def _effective_count(residuals: Sequence[float], long_run: float) -> float:
+    count = len(residuals)
+    return count * min(1.0, _products(residuals, 0) / count / long_run) if long_run > 0 else count
+
+
+def _products(values: Sequence[float], lag: int = 1) -> float:
+    """The sum of the products of values that are ``lag`` apart."""
+    return sum(before * after for before, after in zip(values, values[lag:], strict=False))
 
 
 def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:
@@ -101,10 +108,10 @@ def long_run_variance(residuals: Sequence[float], *, fitted: int) -> float:
     (1: the mean, 2: a line) is corrected as Kendall (1954) and Marriott and Pope (1954) give it.
     """
     count = len(residuals)
-    power = sum(residual * residual for residual in residuals)
+    power = _products(residuals, 0)
     if power <= 0:
         return 0.0
-    correlation = sum(before * after for before, after in pairwise(residuals)) / power
+    correlation = _products(residuals) / power
     corrected = correlation + (fitted + (fitted + 2) * correlation) / count
     weight = min(max(corrected, _LEAST_AUTOCORRELATION), _MOST_AUTOCORRELATION)
     whitened = [after - weight * before for before, after in pairwise(residuals)]
@@ -118,10 +125,9 @@ def _lags(count: int) -> int:
 def _newey_west(values: Sequence[float]) -> float:
     count = len(values)
     lags = _lags(count)
-    total = sum(value * value for value in values)
+    total = _products(values, 0)
     for lag in range(1, min(lags, count - 1) + 1):
-        products = sum(before * after for before, after in zip(values, values[lag:], strict=False))
-        total += 2 * (1 - lag / (lags + 1)) * products
+        total += 2 * (1 - lag / (lags + 1)) * _products(values, lag)
     return max(0.0, total) / count
 
 
@@ -143,10 +149,8 @@ def robust_long_run_deviation(values: Sequence[float]) -> float:
     robust = (median(twice) / median(once)) ** 2 - 1 + 4 / sqrt(count) if median(once) > 0 else 0.0
     center = fmean(values)
     deviations = [value - center for value in values]
-    power = sum(deviation * deviation for deviation in deviations)
-    plain = (
-        sum(before * after for before, after in pairwise(deviations)) / power if power > 0 else 0.0
-    )
+    power = _products(deviations, 0)
+    plain = _products(deviations) / power if power > 0 else 0.0
     plain += (1 + 3 * plain) / count
     weight = min(max(min(robust, plain), 0.0), _MOST_AUTOCORRELATION)
     # the variance of a difference is that of the autoregression's innovation x 2 / (1 + weight)
@@ -211,21 +215,13 @@ def _log_likelihood(values: Sequence[float], correlation: float) -> float:
     inner = values[1:-1]
     weight = left * (count - (count - 2) * correlation)
     total = left * (values[0] + values[-1] + left * sum(inner))
-    squares = (
-        values[0] ** 2
-        + values[-1] ** 2
-        + (1 + correlation**2) * sum(value * value for value in inner)
-    )
-    squares -= (
-        2 * correlation * sum(before * after for before, after in pairwise(values))
-        + total**2 / weight
-    )
+    squares = values[0] ** 2 + values[-1] ** 2 + (1 + correlation**2) * _products(inner, 0)
+    squares -= 2 * correlation * _products(values) + total**2 / weight
     innovation = 1 - correlation**2
     spread = max(squares, 1e-300) / innovation
     return -(log(weight / innovation) + (count - 1) * (log(innovation) + log(spread))) / 2
 
 
-@lru_cache(maxsize=4096)
 def variance_inflation(correlation: float, count: int) -> float:
     """The variance of the mean of ``count`` trials with this correlation, as a multiple of the
     usual s² / n.

@@ -4,13 +4,40 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
-from traindyno.figures.estimates import NO_RANGE, Range, range_to
-
 # A trend over all trials of a cell counts as a drift at this two-sided level.
 DRIFT_P = 0.01
 # A drift may go on for so many times what was seen: its time constant may be this many lengths of a
 # run.
 DRIFT_GOES_ON = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Logarithms of the factors by which the truth may lie beside the figure: ``low`` <= 0 <=
+    ``high``.
+    """
+
+    low: float = 0.0
+    high: float = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low == self.high
+
+    def plus(self, other: "Range") -> "Range":
+        return Range(low=self.low + other.low, high=self.high + other.high)
+
+    def inverse(self) -> "Range":
+        """The range of 1 ÷ the figure."""
+        return Range(low=-self.high, high=-self.low)
+
+
+NO_RANGE = Range()
+
+
+def range_to(value: float) -> Range:
+    """From no factor to this logarithm of one."""
+    return Range(low=min(0.0, value), high=max(0.0, value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +96,8 @@ class Undecided:
 
 
 def _ahead(drift: float) -> Range:
-    """From the mean of the window, which is half of the change before its end, to where the drift
-    may lead.
+    """The range from the window's mean, which is half of the change before its end, to where the
+    drift may lead.
     """
     return range_to((DRIFT_GOES_ON + 0.5) * drift)
 

@@ -2,53 +2,19 @@
 cells are compared.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from math import isclose
+from math import isclose, log
 from statistics import fmean
 
-from traindyno.figures.estimates import (
-    LEAST_COUNT,
-    Comparison,
-    comparison_of,
-    satterthwaite,
-    variance,
-)
+from traindyno.figures.log_means import LEAST_COUNT, LogMean, total_variance, variance
+from traindyno.figures.place_effects import EFFECTS, LEAST_DEGREES, Matrix, dot, invert, times
+from traindyno.figures.trials import Trial, draws_of
 
-LEAST_PIVOT = 1e-12
-LEAST_JOBS = 2
-# For each effect of the place that is removed; a pair with fewer of its own borrows one from all
-# cells of its jobs.
-LEAST_DEGREES = 3
-Matrix = Sequence[Sequence[float]]
-# A line, and being first.
-EFFECTS: Sequence[Callable[[int], float]] = (float, lambda place: float(place == 1))
-
-
-def invert(matrix: Sequence[Sequence[float]]) -> list[list[float]] | None:
-    """Gauss-Jordan elimination with pivots; None for a singular matrix."""
-    size = len(matrix)
-    scale = max(abs(value) for line in matrix for value in line)
-    lines = [
-        [*line, *(float(row == column) for column in range(size))]
-        for row, line in enumerate(matrix)
-    ]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda row: abs(lines[row][column]))
-        if abs(lines[pivot][column]) <= LEAST_PIVOT * scale:
-            return None
-        lines[column], lines[pivot] = lines[pivot], lines[column]
-        divisor = lines[column][column]
-        lines[column] = [value / divisor for value in lines[column]]
-        for row in range(size):
-            if row != column:
-                factor = lines[row][column]
-                lines[row] = [
-                    a - factor * b for a, b in zip(lines[row], lines[column], strict=True)
-                ]
-    return [line[size:] for line in lines]
+# of jobs, or of blocks with several trials of a cell
+LEAST_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +31,31 @@ class InBlock:
 
 # By round, or by job and the pass through the cells within it.
 Blocks = Mapping[str, InBlock]
+
+
+def blocks_of(trials: Sequence[Trial], *, by_job: bool = True) -> Blocks:
+    """Logarithms by pass of a shared job, or by round; of repeats in a round their mean.
+
+    A trial without a round is in no block. Without ``by_job``, all are by round.
+    """
+    blocks: dict[str, list[Trial]] = {}
+    for trial in trials:
+        if trial.block is not None:
+            is_pass = by_job and trial.job is not None
+            block = f"{trial.job} {trial.block}" if is_pass else trial.block
+            blocks.setdefault(block, []).append(trial)
+    return {block: _in_block(alike, by_job=by_job) for block, alike in blocks.items()}
+
+
+def _in_block(alike: Sequence[Trial], *, by_job: bool) -> InBlock:
+    """The repeats of a cell in one block; a job stands for hosts that are unknown."""
+    return InBlock(
+        value=fmean(log(trial.value) for trial in alike),
+        place=alike[0].place if by_job and alike[0].job else None,
+        hosts=frozenset(
+            host for trial in alike for host in trial.hosts or filter(None, [trial.job])
+        ),
+    )
 
 
 def residuals(cells: Sequence[Blocks]) -> list[list[float]]:
@@ -105,18 +96,18 @@ class Layout:
         return all(trial.place is not None for row in self.rows for trial in row)
 
     @cached_property
-    def effects(self) -> "Effects":
-        """As many as the degrees of freedom allow, and as the orders tell apart."""
+    def effects(self) -> tuple[list[float], list[list[float]]]:
+        """The sizes of the effects of the place, and their covariance in units of one run's
+        variance: as many as the degrees of freedom allow, and as the orders tell apart.
+        """
         most = min(len(EFFECTS), self.degrees // LEAST_DEGREES) if self.has_places else 0
         for count in range(most, 0, -1):
             terms = [_centred([_terms(row)[term] for row in self.rows]) for term in range(count)]
-            inverse = invert([[dot(one, other) for other in terms] for one in terms])
+            inverse = invert([times(terms, term) for term in terms])
             if inverse is not None:
                 values = _centred([[trial.value for trial in row] for row in self.rows])
-                products = [dot(term, values) for term in terms]
-                sizes = [dot(line, products) for line in inverse]
-                return Effects(sizes=sizes, inverse=inverse)
-        return Effects(sizes=(), inverse=())
+                return times(inverse, times(terms, values)), inverse
+        return [], []
 
     @cached_property
     def common(self) -> list[float]:
@@ -131,7 +122,7 @@ class Layout:
     @property
     def residual_share(self) -> float:
         """The share of the degrees of freedom that the effects of places leave."""
-        return 1 - len(self.effects.sizes) / self.degrees
+        return 1 - len(self.effects[0]) / self.degrees
 
     @cached_property
     def variance_of_run(self) -> float:
@@ -140,17 +131,15 @@ class Layout:
         return dot(values, values) / (self.degrees * self.residual_share)
 
     def without_places(self, row: Sequence[InBlock]) -> list[float]:
-        shifts = [
-            sum(size * value for size, value in zip(self.effects.sizes, of_place, strict=False))
-            for of_place in zip(*_terms(row), strict=True)
-        ]
+        sizes, _ = self.effects
+        terms = _terms(row)[: len(sizes)]
         return [
-            trial.value - shift
-            for trial, shift in zip(row, shifts or [0.0] * len(row), strict=True)
+            trial.value - sum(size * term[index] for size, term in zip(sizes, terms, strict=True))
+            for index, trial in enumerate(row)
         ]
 
-    def compare(self, pair: Sequence[Sequence[InBlock]], inflation: float) -> Comparison:
-        """The ratio of the first row to the second."""
+    def difference(self, pair: Sequence[Sequence[InBlock]], inflation: float) -> LogMean:
+        """The first row less the second."""
         rows = [self.without_places(row) for row in pair]
         differences = [one - other for one, other in zip(*rows, strict=True)]
         # Student's paired t test
@@ -167,11 +156,14 @@ class Layout:
             borrowed = min(1.0, max(0.0, self.degrees * self.residual_share - degrees))
             spread = (degrees * spread + borrowed * 2 * self.variance_of_run) / (degrees + borrowed)
             degrees += borrowed
-        means = [[fmean(term) for term in _terms(row)] for row in pair]
+        _, inverse = self.effects
+        means = [[fmean(term) for term in _terms(row)[: len(inverse)]] for row in pair]
         apart = [one - other for one, other in zip(*means, strict=True)]
-        of_places = self.variance_of_run * self.effects.leverage(apart)
+        of_places = self.variance_of_run * dot(apart, times(inverse, apart))
         error = inflation * spread / len(rows[0]) + of_places
-        return comparison_of(fmean(rows[0]) - fmean(rows[1]), error, degrees)
+        return LogMean(
+            mean=fmean(rows[0]) - fmean(rows[1]), variance=error, degrees_of_freedom=degrees
+        )
 
     def _pooled(self, rows: Sequence[Sequence[float]]) -> tuple[float, float]:
         """The variance of two rows' differences, and its degrees of freedom, from each row's own
@@ -187,28 +179,10 @@ class Layout:
         equal = pair * count / (count - 1)
         unequal = (pair - 2 * self.own_variances / (count * (count - 1))) * count / (count - 2)
         degrees = (len(self.common) - 1) * (count - 1) / count
-        return max(equal, unequal), satterthwaite([(own[0], degrees), (own[1], degrees)])
+        return max(equal, unequal), total_variance([(own[0], degrees), (own[1], degrees)])[1]
 
     def _own_variance(self, row: Sequence[float]) -> float:
         return variance([value - mean for value, mean in zip(row, self.common, strict=True)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effects:
-    """The sizes of the effects of the place.
-
-    ``inverse`` is their covariance, in units of one run's variance.
-    """
-
-    sizes: Sequence[float]
-    inverse: Matrix
-
-    def leverage(self, apart: Sequence[float]) -> float:
-        return sum(
-            one * value * other
-            for one, line in zip(apart, self.inverse, strict=False)
-            for value, other in zip(line, apart, strict=False)
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,11 +209,15 @@ class Pool:
 NO_POOL = Pool()
 
 
-def compare_in_blocks(
+def pool_of(cells: Sequence[Sequence[Trial]]) -> Pool:
+    return Pool(cells=[blocks_of(trials) for trials in cells])
+
+
+def difference_in_blocks(
     first: Blocks, second: Blocks, pool: Pool, *, inflation: float, least: int = LEAST_COUNT
-) -> Comparison | None:
-    """The ratio of two cells within the blocks that both were in; None if they share fewer than
-    ``least``.
+) -> LogMean | None:
+    """The first cell less the second, within the blocks that both were in; None if they share fewer
+    than ``least``.
 
     A trial that was lost, or repeated in another round, has no partner. ``inflation`` multiplies
     the variance. ``pool`` has these cells and others that ran in the same blocks: from three cells
@@ -250,7 +228,56 @@ def compare_in_blocks(
         return None
     pair = [[cell[block] for block in shared] for cell in (first, second)]
     layout = pool.layout(shared)
-    return (layout if len(layout.rows) > 1 else Layout(rows=pair)).compare(pair, inflation)
+    return (layout if len(layout.rows) > 1 else Layout(rows=pair)).difference(pair, inflation)
+
+
+def difference_in_common(
+    first: Sequence[Trial], second: Sequence[Trial], pool: Pool, *, inflation: float
+) -> LogMean | None:
+    """The first cell less the second, within passes of jobs that both were in, or else rounds.
+
+    Hosts on which both ran in a block cancel; blocks that share other hosts are one observation.
+    None if they have too few observations in common.
+    """
+    passes, rounds = (
+        [blocks_of(trials, by_job=by_job) for trials in (first, second)] for by_job in (True, False)
+    )
+    in_jobs = passes[0].keys() & passes[1].keys()
+    shared = rounds[0].keys() & rounds[1].keys()
+    sides = rounds if 2 * len(in_jobs) <= len(shared) else passes
+    blocks = sorted(sides[0].keys() & sides[1].keys())
+    draws = draws_of([_hosts_apart(sides[0][block], sides[1][block]) for block in blocks])
+    units: dict[int, list[str]] = {}
+    for draw, block in zip(draws, blocks, strict=True):
+        units.setdefault(draw, []).append(block)
+    if len(units) < len(blocks):
+        pool = NO_POOL
+        sides = [_joined(side, [*units.values()]) for side in sides]
+    of_jobs = sides is passes and any(trial.job for trial in first)
+    is_repeated = any(map(_repeats_in_blocks, (first, second)))
+    least = LEAST_BLOCKS if of_jobs or is_repeated else LEAST_COUNT
+    return difference_in_blocks(sides[0], sides[1], pool, inflation=inflation, least=least)
+
+
+def _repeats_in_blocks(trials: Sequence[Trial]) -> bool:
+    """Whether trials share a block: their scatter tells nothing of what the cell and the block have
+    in common.
+    """
+    blocks = [trial.block for trial in trials if trial.block is not None and trial.job is None]
+    return len(set(blocks)) < len(blocks)
+
+
+def _hosts_apart(one: InBlock, other: InBlock) -> frozenset[str]:
+    """The hosts of two cells in a block; none if they cancel."""
+    return frozenset() if one.hosts == other.hosts else one.hosts | other.hosts
+
+
+def _joined(side: Blocks, units: Sequence[Sequence[str]]) -> dict[str, InBlock]:
+    """The mean of each unit of blocks, under the name of its first block."""
+    return {
+        unit[0]: InBlock(value=fmean(side[block].value for block in unit), place=None)
+        for unit in units
+    }
 
 
 def _terms(row: Sequence[InBlock]) -> Matrix:
@@ -272,7 +299,3 @@ def _centred(rows: Matrix) -> list[float]:
             for row in rows
         )
     )
-
-
-def dot(one: Sequence[float], other: Sequence[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from math import log
 from statistics import fmean
 
-from traindyno.figures.blocks import EFFECTS, LEAST_DEGREES, dot, invert
-from traindyno.figures.hosts import STATED_PRIOR, Trial, draws_of
+from traindyno.figures.hosts import STATED_PRIOR
+from traindyno.figures.place_effects import EFFECTS, LEAST_DEGREES, dot, invert, times
+from traindyno.figures.trials import Trial, draws_of
 
-# Of the error's variance to that of a block: blocks without any error, and an error beside which
-# blocks are nothing.
+# Bounds of the error's variance ÷ a block's: no error, or one beside which blocks are nothing.
 _LEAST_PENALTY = 1e-6
 _MOST_PENALTY = 1e3
 # inflation of an effect's variance: beyond, the orders don't tell the place from other effects
@@ -23,9 +23,11 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
 
     Cells and places are fixed, blocks and draws of hosts random: the best linear unbiased estimates
     (Henderson 1975), with the stated spread of hosts for each block and draw, and for the error
-    what least squares leave. Cells with a trial in each block differ as the means of their trials
-    do. A cell without a trial in a slow block is no faster for it, and cells without a common block
-    are compared over the spread of hosts.
+    what least squares leave. Blocks and draws that differ by more than that (Henderson's third
+    method, 1953) are fixed too: trials without a partner in their block then tell nothing. Cells
+    with a trial in each block differ as the means of their trials do. A cell without a trial in a
+    slow block is no faster for it, and cells without a common block are compared over the spread of
+    hosts.
     """
     owner = [index for index, cell in enumerate(cells) for _ in cell]
     values = [log(trial.value) for cell in cells for trial in cell]
@@ -34,7 +36,7 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
     for count in range(len(places), -1, -1):
         effects = [*places[:count], *random]
         within_cells = [_within(effect, owner) for effect in effects]
-        gram = [[dot(one, other) for other in within_cells] for one in within_cells]
+        gram = [times(within_cells, effect) for effect in within_cells]
         inverse = _inverse(gram, count, _LEAST_PENALTY)
         if inverse is not None and all(
             inverse[fixed][fixed] * gram[fixed][fixed] < _MOST_ALIKE for fixed in range(count)
@@ -43,20 +45,27 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
     if not inverse:
         return [fmean(log(trial.value) for trial in cell) for cell in cells]
     observed = _within(values, owner)
-    products = [dot(effect, observed) for effect in within_cells]
-    sizes = [dot(line, products) for line in inverse]
-    residual = [
-        value - dot(sizes, of_trial)
-        for value, of_trial in zip(observed, zip(*within_cells, strict=True), strict=True)
-    ]
+    products = times(within_cells, observed)
+    least_squares = times(inverse, products)
+    fitted = times([*zip(*within_cells, strict=True)], least_squares)
+    residual = [value - fit for value, fit in zip(observed, fitted, strict=True)]
     used = sum(map(dot, inverse, gram))
     error = dot(residual, residual) / max(1.0, len(values) - len(cells) - used)
-    penalty = min(_MOST_PENALTY, max(_LEAST_PENALTY, error / STATED_PRIOR.deviation**2))
-    sizes = [dot(line, products) for line in _inverse(gram, count, penalty) or ()]
+    explained = dot(least_squares, products) - used * error
+    is_stated = explained <= STATED_PRIOR.deviation**2 * _trace(gram, count)
+    penalty = error / STATED_PRIOR.deviation**2 if is_stated else _LEAST_PENALTY
+    penalty = min(_MOST_PENALTY, max(_LEAST_PENALTY, penalty))
+    sizes = times(_inverse(gram, count, penalty) or (), products)
+    fitted = times([*zip(*effects, strict=True)], sizes)
     without_effects: list[Column] = [[] for _ in cells]
-    for cell, value, of_trial in zip(owner, values, zip(*effects, strict=True), strict=True):
-        without_effects[cell].append(value - dot(sizes, of_trial))
+    for cell, value, fit in zip(owner, values, fitted, strict=True):
+        without_effects[cell].append(value - fit)
     return [fmean(own) for own in without_effects]
+
+
+def _trace(gram: Sequence[Column], fixed: int) -> float:
+    """What the random effects' squares are, of variance 1, within cells."""
+    return sum(gram[index][index] for index in range(fixed, len(gram)))
 
 
 def _inverse(gram: Sequence[Column], fixed: int, penalty: float) -> list[Column] | None:
@@ -101,11 +110,16 @@ def _shared(cells: Sequence[Sequence[Trial]]) -> list[Column]:
     """
     groups: dict[object, set[int]] = {}
     trials = [trial for cell in cells for trial in cell]
-    for index, (trial, draw) in enumerate(zip(trials, draws_of(cells), strict=True)):
+    draws = draws_of([trial.hosts for trial in trials])
+    for index, (trial, draw) in enumerate(zip(trials, draws, strict=True)):
         groups.setdefault(("draw", draw), set()).add(index)
         if trial.block is not None or trial.job is not None:
             groups.setdefault((trial.job, trial.block), set()).add(index)
     unique = {frozenset(members) for members in groups.values() if len(members) > 1}
+    if unique:
+        # a trial that shares nothing has its own block's effect, as those with a partner have
+        alone = set(range(len(trials))).difference(*unique)
+        unique |= {frozenset([index]) for index in alone}
     return [
         [float(index in members) for index in range(len(trials))]
         for members in sorted(unique, key=sorted)

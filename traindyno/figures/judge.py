@@ -6,12 +6,19 @@ from enum import StrEnum
 from statistics import fmean
 
 from traindyno.figures.distributions import SIGNIFICANCE
-from traindyno.figures.estimates import Estimate, Interval
-from traindyno.figures.hosts import STATED_PRIOR, HostSpread, Trial
+from traindyno.figures.estimates import Comparison, Correction, Estimate, Interval
 from traindyno.figures.model import TrialModel, correlated, fit_model
-from traindyno.figures.selection import Correction, Relation, correct_for_selection
-from traindyno.figures.settle import Rival, ToDecide
+from traindyno.figures.selection import (
+    Relation,
+    Rival,
+    ToDecide,
+    correct_for_selection,
+    further_trials,
+    only_longer_trials_decide,
+    settle,
+)
 from traindyno.figures.table import CellFacts, FigureColumn, Figures
+from traindyno.figures.trials import Trial
 
 VALUE = FigureColumn.VALUE
 
@@ -52,7 +59,7 @@ class TrialsFinding:
     is_rate: bool
     tolerance: float
     significance: float
-    #: With the trial before it in its cell; None where the order is unknown.
+    #: Correlation of successive trials of a cell; None where the order is unknown.
     serial_correlation: float | None
     #: The unit of the values, where their texts had one.
     unit: str | None = None
@@ -65,15 +72,67 @@ class TrialsFinding:
         return tuple(cell for cell in self.cells if cell.relation in relations)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The best cell; ``rivals`` are all others that were compared, the nearest first."""
+
+    best: str
+    rivals: tuple[Rival, ...]
+    to_decide: ToDecide
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        return [rival.comparison for rival in self.rivals]
+
+    def correction(self, cell: str, significance: float) -> Correction:
+        """The best cell is corrected for its selection; another one has intervals of this level."""
+        selected_among = self.comparisons if cell == self.best else []
+        return correct_for_selection(selected_among, significance)
+
+
+def recommend(
+    model: TrialModel,
+    cells: Sequence[str],
+    column: FigureColumn,
+    *,
+    tolerance: float,
+    significance: float,
+) -> Recommendation | None:
+    """The cell with the smallest figure, which all of ``cells`` have; None without cells."""
+    if not cells:
+        return None
+    known = {cell: model.figures.of(cell, column) for cell in cells}
+    confirmed = [cell for cell in cells if known[cell].long_mean is not None]
+
+    def place(cell: str) -> tuple[bool, float]:
+        """Cells that long runs confirm come first: they show what trials are too short for."""
+        long = known[cell].long_mean
+        if long is None or len(confirmed) < 2:
+            return True, model.level(cell, column)
+        return False, long + known[cell].extra.log_factor
+
+    best, *others = sorted(cells, key=place)
+    rivals = settle(
+        model.compare_all(best, others, column), tolerance=tolerance, significance=significance
+    )
+    is_longer = only_longer_trials_decide(rivals, tolerance=tolerance, significance=significance)
+    to_decide = ToDecide(longer_trials=is_longer)
+    still_open = [rival.cell_id for rival in rivals if rival.relation is Relation.OPEN]
+    if still_open and not is_longer:
+        most = max(len(known[cell].trials) for cell in (best, *still_open))
+        independent = replace(model, correlation=0.0, largest_correlation=0.0)
+        again = independent.compare_all(best, still_open, column)
+        to_decide = further_trials(list(again.values()), most, tolerance)
+    return Recommendation(best=best, rivals=rivals, to_decide=to_decide)
+
+
 def judge_trials(
     trials: Mapping[str, Sequence[Trial]],
     *,
-    is_rate: bool = False,
-    is_ordered: bool = False,
-    resolution: float = 0.0,
-    tolerance: float = 0.02,
-    significance: float = SIGNIFICANCE,
-    hosts: HostSpread = STATED_PRIOR,
+    is_rate: bool,
+    is_ordered: bool,
+    resolution: float,
+    tolerance: float,
 ) -> TrialsFinding:
     """The finding on two cells or more.
 
@@ -84,24 +143,20 @@ def judge_trials(
             successive ones counts.
         resolution: the step in which values are written, such as 1 of whole epochs.
         tolerance: a cell that is worse by no more than this share is as good.
-        significance: of all that is said together.
-        hosts: how far hosts differ, where cells ran on one set of hosts each.
     """
-    figures = _figures(trials, is_rate, resolution, hosts)
+    figures = _figures(trials, is_rate, resolution)
     model = correlated(fit_model(figures), VALUE)
     correlation = model.correlation if is_ordered else None
     if not is_ordered:
         model = replace(model, correlation=0.0)
-    recommended = model.recommend(
-        [*figures.cells], VALUE, tolerance=tolerance, significance=significance
+    recommended = recommend(
+        model, [*figures.cells], VALUE, tolerance=tolerance, significance=SIGNIFICANCE
     )
     assert recommended is not None, "there are cells"
-    of_best = correct_for_selection(recommended.comparisons, significance)
-    tail = significance / 2
-    of_others = Correction(shift=0.0, upper_tail=tail, lower_tail=tail)
-    best = _estimate(model, recommended.best, is_rate, of_best)
+    correction = recommended.correction(recommended.best, SIGNIFICANCE)
+    best = _estimate(model, recommended.best, is_rate, correction)
     others = [
-        _beside_best(rival, _estimate(model, rival.cell_id, is_rate, of_others), is_rate)
+        _beside_best(rival, model, is_rate, recommended.correction(rival.cell_id, SIGNIFICANCE))
         for rival in recommended.rivals
     ]
     return TrialsFinding(
@@ -110,14 +165,12 @@ def judge_trials(
         to_decide=recommended.to_decide,
         is_rate=is_rate,
         tolerance=tolerance,
-        significance=significance,
+        significance=SIGNIFICANCE,
         serial_correlation=correlation,
     )
 
 
-def _figures(
-    trials: Mapping[str, Sequence[Trial]], is_rate: bool, resolution: float, hosts: HostSpread
-) -> Figures:
+def _figures(trials: Mapping[str, Sequence[Trial]], is_rate: bool, resolution: float) -> Figures:
     """A table of one column, of which less is better."""
     columns = {
         cell: tuple(replace(trial, value=1 / trial.value) if is_rate else trial for trial in own)
@@ -125,7 +178,6 @@ def _figures(
     }
     facts = {
         cell: CellFacts(
-            hosts=hosts,
             least_variances={VALUE: _least_variance(own, resolution)},
             least_degrees=None,
         )
@@ -153,30 +205,28 @@ def _estimate(model: TrialModel, cell: str, is_rate: bool, correction: Correctio
     assert estimate is not None, "each cell has a trial"
     if not is_rate:
         return estimate
-    interval = estimate.interval
-    return replace(
-        estimate, mean=1 / estimate.mean, interval=None if interval is None else _inverse(interval)
-    )
+    return replace(estimate, mean=1 / estimate.mean, interval=_inverse(estimate.interval))
 
 
-def _beside_best(rival: Rival, estimate: Estimate, is_rate: bool) -> JudgedCell:
+def _beside_best(
+    rival: Rival, model: TrialModel, is_rate: bool, correction: Correction
+) -> JudgedCell:
     """A rival as it is judged, by its change against the best cell.
 
     Its comparison is the best cell ÷ this one in cost, which is this one ÷ the best in rate.
     """
     ratio = rival.comparison.ratio
     interval = rival.comparison.interval
-    if not is_rate:
-        ratio = 1 / ratio
-        interval = None if interval is None else _inverse(interval)
     return JudgedCell(
         cell=rival.cell_id,
-        estimate=estimate,
-        change=ratio,
-        change_interval=interval,
+        estimate=_estimate(model, rival.cell_id, is_rate, correction),
+        change=ratio if is_rate else 1 / ratio,
+        change_interval=interval if is_rate else _inverse(interval),
         relation=rival.relation,
     )
 
 
-def _inverse(interval: Interval) -> Interval:
+def _inverse(interval: Interval | None) -> Interval | None:
+    if interval is None:
+        return None
     return replace(interval, low=1 / interval.high, high=1 / interval.low)

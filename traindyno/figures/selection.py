@@ -11,14 +11,14 @@ other cells.
   1987).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, log
 from statistics import fmean
 
 from traindyno.figures.distributions import SIGNIFICANCE, t_quantile
-from traindyno.figures.estimates import Comparison
+from traindyno.figures.estimates import Comparison, Correction, Interval, interval_of
 
 # A cell is a contender unless it is behind at this two-sided level; chosen so that no simulation
 # errs above 5 %.
@@ -47,10 +47,15 @@ def relate(
 
     ``comparisons`` are best ÷ other of a quantity of which less is better.
     """
-    share = significance / max(1, count_contenders(comparisons))
+    share = _share(comparisons, significance)
     return tuple(
         _relation(comparison, tolerance, significance, share) for comparison in comparisons
     )
+
+
+def _share(comparisons: Sequence[Comparison], significance: float) -> float:
+    """A contender's share of the significance."""
+    return significance / max(1, count_contenders(comparisons))
 
 
 def count_contenders(comparisons: Sequence[Comparison]) -> int:
@@ -74,23 +79,6 @@ def _relation(
 
 def _is_beaten(comparison: Comparison, p: float) -> bool:
     return comparison.p is not None and comparison.p < p and comparison.ratio < 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
-    """The correction of the best cell's intervals for its selection: that of one run reaches by
-    ``shift`` further.
-
-    It is a logarithm. The tails are the error probabilities of its interval's two ends.
-    """
-
-    shift: float
-    upper_tail: float
-    lower_tail: float
-
-    def of_rate(self) -> "Correction":
-        """The same for a quantity of which more is better."""
-        return Correction(shift=-self.shift, upper_tail=self.lower_tail, lower_tail=self.upper_tail)
 
 
 def correct_for_selection(
@@ -124,7 +112,11 @@ def correct_for_selection(
 
 
 def trials_to_decide(
-    comparisons: Sequence[Comparison], *, trials: int, tolerance: float
+    comparisons: Sequence[Comparison],
+    *,
+    trials: int,
+    tolerance: float,
+    other_hosts: bool = False,
 ) -> int | None:
     """Trials of each of these cells, in a suite of these cells only, that decide with a probability
     of 80 %.
@@ -134,7 +126,7 @@ def trials_to_decide(
     (t(significance) + t(power))² ÷ d², with t at the degrees of freedom that s² has. For each cell
     the smaller number counts: to detect the difference seen, or to show that it is not better by
     more than the tolerance, at the worst point of what stays undecided. What hosts contribute
-    stays, however many trials run on them.
+    stays, however many trials run on them, unless these run on ``other_hosts``.
     """
     spreads = [
         (
@@ -155,11 +147,111 @@ def trials_to_decide(
     for comparison in comparisons:
         behind = max(0.0, -log(comparison.ratio) - comparison.range.high)
         zone = log(1 + tolerance) + max(0.0, -log(comparison.ratio)) - comparison.range.high
-        allowed = max(behind / apart, max(0.0, zone) / within) ** 2 - (
-            comparison.host_variance or 0.0
-        )
+        of_hosts = 0.0 if other_hosts else comparison.host_variance or 0.0
+        allowed = max(behind / apart, max(0.0, zone) / within) ** 2 - of_hosts
         needs.append(1 / allowed if allowed > 0 else inf)
     if inf in needs:
         return None
     needed = max(trials + 1, -int(-variance * max(needs) // 1))
     return needed if needed <= MOST_TRIALS else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """Another cell; ``comparison`` is the best ÷ it, of a quantity of which less is better."""
+
+    cell_id: str
+    comparison: Comparison
+    relation: Relation
+
+    @property
+    def is_across_hosts(self) -> bool:
+        """One of the two ran on one set of hosts, and the other one not on the same."""
+        return self.comparison.host_variance is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToDecide:
+    """What would settle an open answer."""
+
+    #: Trials of each open cell and of the best one that decide with a power of 80 %.
+    trials: int | None = None
+    #: Longer trials decide, and no number of these, because it is open what the cells' rates are,
+    #: or because only that makes the answer open.
+    longer_trials: bool = False
+    #: Trials on the same hosts don't decide, however many.
+    other_hosts: bool = False
+    #: The script decides how long a trial is: measurement.max_steps has no effect.
+    is_script: bool = False
+
+
+def settle(
+    comparisons: Mapping[str, Comparison], *, tolerance: float, significance: float
+) -> tuple[Rival, ...]:
+    """How each other cell stands to the best one.
+
+    Args:
+        comparisons: by cell, the best cell ÷ it; the nearest first.
+        tolerance: a cell that is worse by no more than this share is as good.
+        significance: of all that is said together.
+    """
+    known = list(comparisons.values())
+    relations = relate(known, tolerance=tolerance, significance=significance)
+    share = _share(known, significance)
+    return tuple(
+        Rival(
+            cell_id=cell_id,
+            comparison=_as_decided(comparison, relation, significance, share),
+            relation=relation,
+        )
+        for (cell_id, comparison), relation in zip(comparisons.items(), relations, strict=True)
+    )
+
+
+def only_longer_trials_decide(
+    rivals: Sequence[Rival], *, tolerance: float, significance: float
+) -> bool:
+    """Whether an answer is open, and would not be without what trials can't decide."""
+    plain = [rival.comparison.without_range() for rival in rivals]
+    if Relation.OPEN in relate(plain, tolerance=tolerance, significance=significance):
+        return False
+    return any(rival.relation in (Relation.OPEN, Relation.UNKNOWN) for rival in rivals)
+
+
+def _as_decided(
+    comparison: Comparison, relation: Relation, significance: float, share: float
+) -> Comparison:
+    """With the interval of the test that decided: of a difference, or, one-sided at a contender's
+    ``share``, of none that counts.
+    """
+    is_equal = relation in (Relation.EQUIVALENT, Relation.NOT_BETTER)
+    tail = share if is_equal else significance / 2
+    return replace(comparison, interval=comparison.interval_with(tail, tail))
+
+
+def further_trials(comparisons: Sequence[Comparison], most: int, tolerance: float) -> ToDecide:
+    """What settles these comparisons, which are open; ``most``: trials that one of the cells
+    has.
+    """
+    trials = trials_to_decide(comparisons, trials=most, tolerance=tolerance)
+    elsewhere = trials_to_decide(comparisons, trials=most, tolerance=tolerance, other_hosts=True)
+    return ToDecide(trials=trials, other_hosts=trials is None and elsewhere is not None)
+
+
+def simultaneous(
+    comparisons: Sequence[Comparison],
+    comparison: Comparison,
+    significance: float,
+    inflation: float = 1.0,
+) -> tuple[Interval | None, bool]:
+    """The interval of one of the comparisons and whether it detects a difference, although the best
+    cell was selected.
+
+    Any contender might have been selected instead, so the bound in favour of the best holds for all
+    of them (Bonferroni's form of Dunnett's comparison with a control, 1955, with each cell's own
+    variance). ``inflation`` multiplies the variance of the trials.
+    """
+    tail = significance / 2 / (count_contenders(comparisons) + 1)
+    inflated = comparison.difference.inflated(inflation)
+    interval = interval_of(inflated, comparison.range, significance / 2, tail)
+    return interval, interval is not None and (interval.high < 1 or interval.low > 1)

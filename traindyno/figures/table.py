@@ -6,9 +6,9 @@ from enum import StrEnum
 from math import log
 
 from traindyno.figures.beyond import ExtraTime, Undecided
-from traindyno.figures.estimates import KNOWN
-from traindyno.figures.hosts import STATED_PRIOR, HostSpread, Trial
+from traindyno.figures.hosts import KNOWN, STATED_PRIOR, HostSpread
 from traindyno.figures.in_job.run_scatter import NO_SCATTER, RunScatter
+from traindyno.figures.trials import Trial
 
 
 class FigureColumn(StrEnum):
@@ -29,6 +29,14 @@ class FigureColumn(StrEnum):
     USD_TO_TARGET = "usd_to_target"
     #: What was measured of trials that ran anywhere.
     VALUE = "value"
+
+    @property
+    def is_time(self) -> bool:
+        return self in (FigureColumn.SECONDS, FigureColumn.SECONDS_TO_TARGET)
+
+    @property
+    def is_money(self) -> bool:
+        return self in (FigureColumn.USD, FigureColumn.USD_TO_TARGET)
 
 
 RATES = (
@@ -53,15 +61,15 @@ class TrialRow:
 
     Args:
         cell: names the cell of the table.
+        block: the round that it shares with trials of other cells, or one of its own.
         hosts: the machines that it ran on; None where they are unknown.
-        block: the round that it shares with trials of other cells.
         job: the one that carried it with others, and ``place`` its place there, from 1.
     """
 
     cell: str
     values: Mapping[FigureColumn, float]
+    block: str
     hosts: frozenset[str] | None = None
-    block: str | None = None
     job: str | None = None
     place: int | None = None
 
@@ -102,35 +110,53 @@ class CellFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellColumn:
+    """One quantity of a cell: the trials that have a value of it, and what is known beside them."""
+
+    column: FigureColumn
+    facts: CellFacts
+    trials: tuple[Trial, ...]
+
+    @property
+    def values(self) -> list[float]:
+        return [trial.value for trial in self.trials]
+
+    @property
+    def extra(self) -> ExtraTime:
+        return self.facts.extra.get(self.column, ExtraTime())
+
+    @property
+    def scatter(self) -> RunScatter:
+        return self.facts.scatter_to_target if self.column in TO_TARGET else self.facts.scatter
+
+    @property
+    def least_variance(self) -> float:
+        return self.facts.least_variances.get(self.column, 0.0)
+
+    @property
+    def long_mean(self) -> float | None:
+        """The logarithm of what the cell's long run shows; None without one."""
+        run = self.facts.long_run
+        value = run.values.get(self.column) if run and self.column not in TO_TARGET else None
+        return None if value is None else log(value)
+
+    @property
+    def is_spread_known(self) -> bool:
+        """False for what depends on the seed, if the trials are not draws of it."""
+        return self.column not in TO_TARGET or self.facts.are_draws_of_seeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """The table by columns, each by cell; ``cells`` are in the order in which they were given."""
 
     cells: Mapping[str, CellFacts]
     columns: Mapping[FigureColumn, Mapping[str, tuple[Trial, ...]]]
 
-    def trials(self, cell: str, column: FigureColumn) -> tuple[Trial, ...]:
-        """The trials of the cell that have a value in the column."""
-        return self.columns[column].get(cell, ())
-
-    def extra(self, cell: str, column: FigureColumn) -> ExtraTime:
-        return self.cells[cell].extra.get(column, ExtraTime())
-
-    def scatter(self, cell: str, column: FigureColumn) -> RunScatter:
-        facts = self.cells[cell]
-        return facts.scatter_to_target if column in TO_TARGET else facts.scatter
-
-    def least_variance(self, cell: str, column: FigureColumn) -> float:
-        return self.cells[cell].least_variances.get(column, 0.0)
-
-    def long_mean(self, cell: str, column: FigureColumn) -> float | None:
-        """The logarithm of what the cell's long run shows; None without one."""
-        run = self.cells[cell].long_run
-        value = run.values.get(column) if run and column not in TO_TARGET else None
-        return None if value is None else log(value)
-
-    def is_spread_known(self, cell: str, column: FigureColumn) -> bool:
-        """False for what depends on the seed, if the trials are not draws of it."""
-        return column not in TO_TARGET or self.cells[cell].are_draws_of_seeds
+    def of(self, cell: str, column: FigureColumn) -> CellColumn:
+        return CellColumn(
+            column=column, facts=self.cells[cell], trials=self.columns[column].get(cell, ())
+        )
 
 
 def tabulate(rows: Iterable[TrialRow], cells: Mapping[str, CellFacts]) -> Figures:

@@ -87,7 +87,8 @@ def hold_all(row: AttemptRow, billed_usd: Decimal, *, services: BudgetServices) 
 
 
 def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> AttemptRow | None:
-    """The attempt as it has ended, its cost settled; None if its end is known already.
+    """The attempt as it has ended, its cost settled; None if its end is known already, or if its
+    job was submitted again meanwhile, so that the end may be of no job.
 
     A job whose billable time is unknown keeps its worst case.
     """
@@ -99,6 +100,8 @@ def record_end(row: AttemptRow, end: Attempt, *, services: BudgetServices) -> At
         latest = services.attempts.find(row.job_name)
         if is_ours or latest is None:
             return latest
+        if latest.submitted_at != row.submitted_at:
+            return None
         if latest == row:
             raise ServiceFault(
                 f"{row.job_name}: its end was refused, and its row is as it was read before"

@@ -19,8 +19,12 @@ from traindyno.store.results import load_results
 from traindyno.store.results_bucket import ResultsBucket
 from traindyno.store.spending import Spending, SpendingRow
 
-# Beside the suite's fields in the input of an execution that continues another one.
+# Beside the suite's fields in an execution's input: the execution that it continues, and, by cell
+# id, the batches that searches probe first and the labels of another suite's cells.
 CONTINUES = "continues"
+FIRST_BATCHES = "first_batches"
+CELL_LABELS = "cell_labels"
+BESIDE_SUITE = (CONTINUES, FIRST_BATCHES, CELL_LABELS)
 
 
 class ContinueServices(Protocol):
@@ -47,12 +51,12 @@ class Continued:
         return self.plan.preparation.tokens if self.plan.preparation else ()
 
 
-def split_input(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
-    """The suite's document, and the execution that is continued."""
-    if not isinstance(document, Mapping) or CONTINUES not in document:
-        return document, None
-    suite = {name: value for name, value in document.items() if name != CONTINUES}
-    return suite, str(document[CONTINUES])
+def split_input(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The suite's document, and what is beside it."""
+    if not isinstance(document, Mapping):
+        return document, {}
+    beside = {name: document[name] for name in BESIDE_SUITE if name in document}
+    return {name: value for name, value in document.items() if name not in beside}, beside
 
 
 def read_continued(
@@ -90,8 +94,9 @@ def read_continued(
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     """The fields of the suite and of its parts that have another value."""
-    for name, value in after.items():
-        earlier = before[name]
+    for name in {**before, **after}:
+        value = after.get(name)
+        earlier = before.get(name)
         if name == "limits" or value == earlier:
             continue
         if isinstance(value, dict) and isinstance(earlier, dict):

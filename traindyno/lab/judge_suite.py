@@ -5,8 +5,9 @@ from typing import Any
 
 from traindyno.core.documents.stored import to_document
 from traindyno.core.s3_keys import report_data_key, report_html_key, verdict_key
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.report_data import Report, report_document, shown_results
-from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdict.verdict import Verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.lab.feature import Feature
 from traindyno.report.html import render
@@ -81,6 +82,11 @@ def report_results(
             for feature in features
         },
     )
+
+
+def verdict_mail(verdict: Verdict, report_s3_uri: str) -> str:
+    """The text that the lab's topic gets."""
+    return f"{describe_verdict(verdict).headline}\n\nReport: {report_s3_uri}\n"
 
 
 def verdict_event(execution_id: str, verdict: Verdict, bucket_name: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def plan_next_round(
             number = 2
             runs = next_runs(round_number=number)
     if searches:
-        runs = with_batches(runs, results)
+        runs = with_batches(runs, results, plan.first_batches)
     histories = {history.cell_id: history for history in plan.history}
     jobs = share_jobs(_with_prepared(runs, suite, plan, TokenCache(bucket)), suite, histories)
     lanes = split_lanes(jobs, suite.purchase)

@@ -8,12 +8,14 @@ from traindyno.aws.data_listing import DataListing
 from traindyno.aws.objects import OriginalMissing
 from traindyno.aws.prices import PriceSource
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, PriceList
-from traindyno.core.errors import ServiceFault, SuiteInvalid, SuiteRefused
+from traindyno.core.errors import Problem, ServiceFault, SuiteInvalid, SuiteRefused
 from traindyno.core.instances.instance_types import LOCAL_PREFIX, has_instance_storage
+from traindyno.core.lab_names import EXECUTION_HOURS
 from traindyno.core.measurement.run_result import run_result_document
 from traindyno.core.planning.history import PastRun, learn_from, learn_host_priors, work_id_of
 from traindyno.core.planning.plan import Plan, plan_suite, stored_plan
 from traindyno.core.planning.preparation_plan import planned_instances
+from traindyno.core.run.data_formats import TOKENISED
 from traindyno.core.run.tokens import TokenSet
 from traindyno.core.run.workload import Workload
 from traindyno.core.s3_keys import (
@@ -26,6 +28,7 @@ from traindyno.core.s3_keys import (
     s3_uri,
     suite_key,
 )
+from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.feature import SuiteFeature
@@ -40,7 +43,14 @@ from traindyno.core.suite.preparation import (
 )
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import stored_suite
-from traindyno.lab.continue_suite import Continued, read_continued, split_input
+from traindyno.lab.continue_suite import (
+    CELL_LABELS,
+    CONTINUES,
+    FIRST_BATCHES,
+    Continued,
+    read_continued,
+    split_input,
+)
 from traindyno.sagemaker.images import ImageUnavailable, find_conflicts, select_image_uri
 from traindyno.sagemaker.job_settings import JobSettings
 from traindyno.store.executions import ExecutionRow, ExecutionRows
@@ -49,8 +59,6 @@ from traindyno.store.past_runs import WorkIndex, read_past_runs
 from traindyno.store.results_bucket import USABLE_SECONDS, ResultsBucket, TokenCache
 from traindyno.store.spending import Spending
 
-# The manifest of a folder that its owner tokenised.
-TOKENISED = "train/traindyno-data.json"
 PINNED = "by its revision"
 GB = 10**9
 # Room for the image's writable layer, the code and what the run writes.
@@ -111,7 +119,9 @@ def plan_execution(
         SuiteInvalid: The suite has problems of form or content; the error has all.
         SuiteRefused: The suite can't run in this lab or within its limits.
     """
-    given, earlier_id = split_input(document)
+    given, beside = split_input(document)
+    _refuse_earlier(execution_id, services.executions, now)
+    earlier_id = beside.get(CONTINUES)
     suite = parse_suite(given, features)
     continued = None
     if earlier_id is not None:
@@ -140,11 +150,38 @@ def plan_execution(
         histories=learn_from(suite, past),
         tokens=tokens,
     )
-    plan = replace(plan, host_priors=host_priors)
+    plan = replace(
+        plan,
+        cells=_labelled(plan, beside.get(CELL_LABELS, {})),
+        host_priors=host_priors,
+        first_batches=beside.get(FIRST_BATCHES, {}),
+    )
     if plan.refusals:
         raise SuiteRefused(plan.refusals)
     _store(suite, plan, continued, services=services, settings=settings, prices=prices, now=now)
     return plan
+
+
+def _refuse_earlier(execution_id: str, executions: ExecutionRows, now: float) -> None:
+    """Step Functions forgets a name 90 days after the execution's end; what the lab keeps under it
+    would count as this one's. A row of a call that is repeated is younger than any execution gets.
+    """
+    row = executions.find(execution_id)
+    if row is not None and now - row.started_at > EXECUTION_HOURS * SECONDS_PER_HOUR:
+        raise SuiteRefused(
+            [f"the lab keeps an earlier execution {execution_id}: expected another name"]
+        )
+
+
+def _labelled(plan: Plan, labels: Any) -> tuple[Cell, ...]:
+    """The plan's cells with the labels of another suite's; raises SuiteInvalid if there are none to
+    read.
+    """
+    if not isinstance(labels, Mapping) or not all(
+        isinstance(label, str) for label in labels.values()
+    ):
+        raise SuiteInvalid([Problem(path=CELL_LABELS, message="expected labels by cell id")])
+    return tuple(replace(cell, label=labels.get(cell.cell_id, cell.label)) for cell in plan.cells)
 
 
 def _as_before(settings: JobSettings, row: ExecutionRow) -> JobSettings:

@@ -153,6 +153,9 @@ def stop_overruns(
                 continue
             if row.stopped_for is not None or is_ending(job):
                 ending.append((row, billed_seconds))
+                if row.stopped_for is not None and not is_ending(job):
+                    # The request was refused, or its function ended before it.
+                    stopped += stop_job(row.job_name, row.stopped_for, services=services, pace=pace)
             elif not _holds_overrun(row, billed_seconds, services):
                 # SageMaker is probably ending it: the script has two minutes after SIGTERM.
                 is_timed_out = billed_seconds <= row.max_job_seconds + STOP_SECONDS + MARGIN_SECONDS

@@ -10,6 +10,7 @@ from typing import Protocol
 from traindyno.aws.log_tail import LogTail
 from traindyno.aws.training_jobs import TrainingJobs
 from traindyno.core.costs.quantity_text import seconds_text
+from traindyno.core.costs.summarise import summarise
 from traindyno.core.errors import RunsLeft
 from traindyno.core.jobs.attempt import LAST_OUTCOMES, Attempt
 from traindyno.core.jobs.job import (
@@ -34,7 +35,6 @@ from traindyno.core.step_log.reader import StepLog, StepLogInvalid, read_step_lo
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.core.verdict.summarise import summarise
 from traindyno.lab.attempt_owners import attempts_of
 from traindyno.lab.shared_runs import SharedRuns, shared_runs_of
 from traindyno.lab.use_case import Failures

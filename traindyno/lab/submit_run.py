@@ -156,7 +156,7 @@ class _Submission:
             # has left.
             if execution.is_stopping:
                 raise stopped_before(self.owner)
-            if not self.services.attempts.hand_over(latest.job_name, self.token):
+            if not self.services.attempts.hand_over(latest.job_name, self.token, now=self.now):
                 raise ServiceFault(f"{latest.job_name} ended while another task took it over")
             self.services.jobs.start(self._request(suite, execution, latest.number, attempts))
             self._close_earlier(attempts[:-1])

@@ -23,7 +23,7 @@ EXIT_CODE = 128 + signal.SIGTERM
 
 
 class TimeLeft:
-    """On the monotonic clock.
+    """What is left of the limits, on the monotonic clock.
 
     The job's limit counts from its begin, of which the parent sees the container's start.
     """

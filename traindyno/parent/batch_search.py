@@ -106,7 +106,7 @@ def _with_value(values: Dict[str, Any], path: Sequence[str], value: Any) -> Dict
 
 
 def _probe(run: RunOrder, batch: int, attempt: JobAttempt) -> Optional[Probe]:
-    """None if it does not tell whether the batch fits."""
+    """The probe of a batch; None if it does not tell whether the batch fits."""
     attempt.journal.write(PROBE_BEGAN, run_id=run.run_id, batch=batch)
     probed = with_batch(run, batch)._replace(run_id=PROBE_ID.format(run.run_id, batch))
     trial = throw_away(probed, attempt, PROBE_STEPS)

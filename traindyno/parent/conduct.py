@@ -99,7 +99,7 @@ class Race:
         earlier: Mapping[str, List[Dict[str, Any]]],
     ) -> None:
         self._host = attempt.host
-        self._count = attempt.peers.count
+        self._peers = attempt.peers
         self._samples = attempt.job.race_samples if attempt.peers.rank == 0 else None
         self._scatter = run_scatter(
             attempt.job.instance_type,
@@ -117,7 +117,7 @@ class Race:
         """A run that failed, or whose loss is not finite, outpaces no other."""
         if self._samples is None or (end.get("reason"), end.get("exit_code")) != (EXITED, 0):
             return
-        logs = RunLogs(self._folder(run.run_id, job_name), self._count)
+        logs = RunLogs(self._folder(run.run_id, job_name), self._peers.count)
         logs.read_new()
         steps = logs.steps()
         if steps is not None and not logs.has_diverged:
@@ -126,7 +126,7 @@ class Race:
             self._completed.append(Completed(run, steps, float(end["began_at"]), quiet))
 
     def contenders(self, runs: int) -> str:
-        """As JSON, the ids of the first runs of the cells that run again after so many ``runs``."""
+        """Ids of the first runs of the cells that run again after so many ``runs``, as JSON."""
         paces: Dict[str, List[Pace]] = {}
         for completed in self._completed:
             pace = _pace(completed, self._completed[0].steps)
@@ -136,7 +136,7 @@ class Race:
         return json.dumps(contenders_in_job(paces, self._scatter, runs))
 
     def judge_of(self, run: RunOrder) -> Judge:
-        """For a run that is about to begin.
+        """The judge of a run that is about to begin.
 
         A cell's further run is not ended for its pace: of many, one is behind by chance.
         """
@@ -145,17 +145,21 @@ class Race:
         if is_raced:
             self._clocks[run.run_id] = clock
         folder = self._folder(run.run_id, self._host.job_name)
-        logs = RunLogs(folder, self._count, earlier=files_of(folder))
+        logs = RunLogs(folder, self._peers.count, earlier=files_of(folder))
         look_at = 0.0
+        compared: List[str] = []
 
         def judge() -> Optional[EndVerdict]:
-            nonlocal look_at
+            nonlocal look_at, compared
             if time.monotonic() < look_at:
                 return None
             look_at = time.monotonic() + LOOK_AGAIN_SECONDS
             logs.read_new()
-            if logs.has_equal_batches:
-                return EndVerdict(reason=EQUAL_BATCHES)
+            batches = logs.first_batches
+            if batches != compared:
+                compared = batches
+                if self._are_equal(run, batches):
+                    return EndVerdict(reason=EQUAL_BATCHES)
             if not is_raced:
                 return None
             quiet_seconds = clock.seconds(logs.step_count)
@@ -167,6 +171,14 @@ class Race:
             )
 
         return judge
+
+    def _are_equal(self, run: RunOrder, batches: Sequence[str]) -> bool:
+        """Whether two of the run's processes, on this host or on two, have the same first
+        ``batches``. The first host that has some says so.
+        """
+        own = str(self._peers.rank)
+        keys = ["{}/batches/{}".format(run.run_id, sums) for sums in batches]
+        return len({*keys}) < len(keys) or any(self._peers.say(key, own) != own for key in keys)
 
     def _verdict(
         self, run: RunOrder, steps: StepsSoFar, quiet_seconds: float, compile_seconds: float

@@ -57,8 +57,8 @@ def of_status(status: int, host: str) -> EndVerdict:
 
 
 def write_end(host: Host, run_id: str, end: Dict[str, Any]) -> Optional[str]:
-    """Its text; None if it could not be written. Nothing of the run's step log is written after
-    it.
+    """The end's text; None if it could not be written. Nothing of the run's step log is written
+    after it.
     """
     folder = host.step_log(run_id) / host.job_name
     files = {

@@ -11,7 +11,7 @@ from traindyno.parent.disk import remove
 
 LOOK_AGAIN_SECONDS = 0.5
 ANSWER_SECONDS = 30.0
-# Of a driver without processes this may differ from look to look.
+# By so much the used memory of an idle driver may differ from look to look.
 DEVICE_MARGIN_MEBIBYTES = 256
 QUERY = ("--query-gpu=memory.used", "--format=csv,noheader,nounits")
 

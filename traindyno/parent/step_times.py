@@ -9,6 +9,7 @@ from traindyno.core.step_log.fields import (
     ProcessLines,
     facts_between_steps,
     facts_of,
+    first_batches,
     have_equal_batches,
 )
 from traindyno.core.step_log.line import (
@@ -163,9 +164,9 @@ class RunLogs:
         return max((log.allocator_retries for log in self._newest()), default=0)
 
     @property
-    def has_equal_batches(self) -> bool:
-        """Whether several processes of this host count the same batches."""
-        return have_equal_batches([log.lines for log in self._newest()])
+    def first_batches(self) -> List[str]:
+        """Checksums of the first batches of this host's processes."""
+        return first_batches(log.lines for log in self._newest())
 
     def steps(self) -> Optional[StepsSoFar]:
         """Steps that every process has ended.
@@ -179,7 +180,7 @@ class RunLogs:
             return None
         if len(logs) * self._hosts < max(log.processes or 0 for log in logs):
             return None
-        if self.has_equal_batches:
+        if have_equal_batches([log.lines for log in logs]):
             return None
         ranks = [log.steps[:count] for log in logs]
         return StepsSoFar(

@@ -2,7 +2,8 @@
 that were found.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from traindyno.core.costs.quantity_text import bytes_text, number_text
 from traindyno.core.jobs.outcome import HAD_BATCH
@@ -11,7 +12,6 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, CellFigure, outcomes_text
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.found_batch import batch_of_cell, larger_may_fit
-from traindyno.core.verdict.open_text import merge_reasons
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.figures.estimates import Estimate
@@ -26,6 +26,8 @@ from traindyno.report.markup import (
     join,
 )
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")
 COLUMNS = columns("Cell", "# Batch per device", "Fits", "# Samples/s", "# Memory")
 BATCHES_CAPTION = (
     "Probes of a few steps, in the order of their batches. Memory: the peak of the process that "
@@ -147,10 +149,28 @@ def _not_steady(rows: Sequence[CellRow]) -> Markup | None:
     for row in rows:
         steadiness = row.steadiness
         trials = f"{steadiness.unsteady_trials} of {row.trials} trials"
-        for reason in merge_reasons(steadiness.unsteady_reasons):
+        for reason in _merge_reasons(steadiness.unsteady_reasons):
             items.append(element("li", f"{row.label or row.instance}: {trials}. {reason}."))
     if not items:
         return None
     return element(
         "details", element("summary", "Trials that were not steady"), element("ul", *items)
     )
+
+
+def _merge_reasons(reasons: Iterable[str]) -> list[str]:
+    """One text for reasons that differ in their numbers only: the one with the largest last number,
+    and of how many.
+    """
+    kinds: dict[str, list[str]] = {}
+    for reason in dict.fromkeys(reasons):
+        kinds.setdefault(_NUMBERS.sub("#", _NUMBER.sub("#", reason)), []).append(reason)
+    return [
+        (
+            f"{max(alike, key=lambda reason: float(_NUMBER.findall(reason)[-1]))} (the largest of "
+            f"{len(alike)})"
+        )
+        if len(alike) > 1
+        else alike[0]
+        for alike in kinds.values()
+    ]

@@ -17,18 +17,18 @@ from traindyno.core.costs.quantity_text import (
     usd_text,
 )
 from traindyno.core.costs.receipt import Receipt, ReceiptLine, write_receipt
+from traindyno.core.costs.summarise import RUN_COLUMNS, run_columns
 from traindyno.core.jobs.outcome import outcome_text
 from traindyno.core.measurement.run_phases import phase_text
 from traindyno.core.run.tokens import LABEL
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import Report, report_document
-from traindyno.core.verdict.summarise import RunColumns, run_columns
 from traindyno.report.charts.phase_chart import phase_order
 from traindyno.report.markup import Markup, columns, csv_text, download, draw_table, element
 
 LINE_COLUMNS = columns(
-    *("Job", "Instance", "Ended as", "# Billable s", "# Instances", "# Price per hour", "# Cost")
+    "Job", "Instance", "Ended as", "# Billable s", "# Instances", "# Price per hour", "# Cost"
 )
 PHASE_COLUMNS = columns("Phase", "# Time, all jobs", "# Cost")
 LARGEST_PLAIN_BYTES = 2**18
@@ -193,9 +193,8 @@ def draw_raw_data(report: Report) -> Markup:
             "application/gzip",
             "All data as compressed JSON",
         )
-    runs = csv_text(
-        [*RunColumns._fields], [[*run_columns(result).values()] for result in report.results]
-    )
+    rows = [[*run_columns(result).values()] for result in report.results]
+    runs = csv_text(RUN_COLUMNS, rows)
     return element(
         "section",
         element("h2", "Data"),

@@ -13,17 +13,17 @@ from traindyno.core.verdict.report_data import Report
 from traindyno.report.markup import Markup, breakable, columns, draw_table, element, join
 
 COLUMNS = columns(
-    *(
-        "Run",
-        "Outcome",
-        "# Attempts",
-        "# Warm-up",
-        "# Steady",
-        "# Samples/s",
-        "# Step, median",
-        "# Step, p99",
-    ),
-    *("# Loss, last", "# Billed", "# Cost"),
+    "Run",
+    "Outcome",
+    "# Attempts",
+    "# Warm-up",
+    "# Steady",
+    "# Samples/s",
+    "# Step, median",
+    "# Step, p99",
+    "# Loss, last",
+    "# Billed",
+    "# Cost",
     explained={
         "Warm-up": "steps before the steady window",
         "Steady": "steps in the steady window",
@@ -104,7 +104,7 @@ def _row(result: RunResult) -> list[str | None]:
 
 
 def _run_text(result: RunResult) -> str:
-    """Its id, its seed, and its place in the last job if it shared one."""
+    """The run's id, its seed, and its place in the last job if it shared one."""
     seed = "" if result.run.seed is None else f", seed {result.run.seed}"
     unknown = " not shown by the script" if seed and result.seed is None else ""
     last = result.attempts[-1] if result.attempts else None

@@ -5,8 +5,7 @@ from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.slow_steps import (
     CellSteps,
     is_wait_named,
-    share_of_step_text,
-    wait_share,
+    wait_text,
 )
 from traindyno.report.markup import Markup, columns, draw_table, element, join
 
@@ -33,7 +32,7 @@ def draw_slow_steps(report: Report) -> Markup | None:
     for row in report.verdict.ranked_rows:
         parts = row.part(CellSteps).step_parts
         if parts and is_wait_named(parts):
-            waiting = share_of_step_text(wait_share(parts))
+            waiting = wait_text(parts)
             overhead = seconds_text(row.time.overhead_seconds)
             rows.append([row.label, seconds_text(parts.step.mean), waiting, overhead])
     return (

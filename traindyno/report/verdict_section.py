@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from traindyno.core.verdict.confounds import Confound
+from traindyno.core.verdict.conditions import Confound
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_goal, describe_verdict

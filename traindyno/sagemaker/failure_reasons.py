@@ -32,7 +32,7 @@ from traindyno.core.step_log.unknown_work import SAME_BATCHES
 SIGNAL_BASE = 128
 JOBS_DIED_TEXT = "its job ended twice while it ran, so that it was not started again"
 BUSY_TEXT = "it was not started: what ran before it in its job had not freed the device's memory"
-# Of reasons that say nothing else; for the first two the lab, and not the run, is to blame.
+# Outcomes of ends that say nothing else; the first two are the lab's fault and not the run's.
 ENDS = {
     JOBS_DIED: (Outcome.INTERNAL_ERROR, JOBS_DIED_TEXT),
     DEVICE_BUSY: (Outcome.INTERNAL_ERROR, BUSY_TEXT),

@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from traindyno.core.errors import CapacityUnavailable, ServiceFault, TraindynoError
+from traindyno.core.jobs.attempt import UNBILLED_PHASES
 from traindyno.core.jobs.job_end import JobEnd, JobPhase, JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.quotas import HeldInstances
@@ -242,13 +243,22 @@ def read_ages(page: Mapping[str, Any], *, now: float) -> dict[str, float]:
 
 
 def running_seconds(job: Mapping[str, Any], *, now: float) -> float | None:
-    """Billed so far, of each instance.
+    """Billed so far, of each instance; a spot job that waits for capacity again is not billed.
 
     None for a job that has not started, and for one that has ended.
     """
     if has_ended(job) or job.get("TrainingStartTime") is None:
         return None
-    return _answered_at(job, otherwise=now) - epoch_seconds(job["TrainingStartTime"])
+    begin = epoch_seconds(job["TrainingStartTime"])
+    end = _answered_at(job, otherwise=now)
+    return end - begin - sum(_unbilled_seconds(job, begin, end))
+
+
+def _unbilled_seconds(job: Mapping[str, Any], begin: float, end: float) -> Iterator[float]:
+    for transition in job.get("SecondaryStatusTransitions") or ():
+        if PHASE_OF_STATUS.get(transition["Status"]) in UNBILLED_PHASES:
+            since = max(begin, epoch_seconds(transition["StartTime"]))
+            yield max(0.0, epoch_seconds(transition.get("EndTime") or end) - since)
 
 
 def _answered_at(answer: Mapping[str, Any], *, otherwise: float) -> float:

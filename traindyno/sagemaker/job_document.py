@@ -88,9 +88,10 @@ def _inherited(suite: Suite) -> set[str]:
 
 
 def _race(job: Job, suite: Suite) -> dict[str, Any]:
-    """Only a cell's first run may drop it: of many runs one is behind by chance.
+    """The part of a race, if the job's runs are cells' first ones.
 
-    A quality may need fewer steps at a slower rate.
+    Only these may be dropped: of many runs one is behind by chance. A quality may need fewer steps
+    at a slower rate.
     """
     if not suite.search.is_race:
         return {}
@@ -138,7 +139,7 @@ def _run_document(run: Run, suite: Suite, settings: JobSettings) -> dict[str, An
 
 
 def _batch(run: Run) -> dict[str, Any]:
-    """Without it, the parent starts the run with the batch that its hyperparameters have."""
+    """The search for a batch; without it, the parent takes the hyperparameters' batch."""
     search = run.cell.settings.batch_search
     settings = trained_settings(run)
     if search is None or not run.searches_batch:

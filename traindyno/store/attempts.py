@@ -1,6 +1,6 @@
 """Rows of attempts: the training job, the task that waits for it, and the job's end."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Self
@@ -19,6 +19,7 @@ JOB_PREFIX = "job#"
 EXECUTION = "execution_id"
 END_NAME = {"#end": "end"}
 NOT_ENDED = "attribute_not_exists(#end)"
+NOT_HANDED_OVER = "submitted_at = :submitted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class AttemptRow:
     is_last: bool
     #: The token of the task that waits for the job's end.
     token: str
-    #: Epoch seconds.
+    #: Epoch seconds, of the latest submission.
     submitted_at: float
     instance_count: int
     #: The job's time limit, and the download of its image, after which it may begin.
@@ -73,13 +74,15 @@ class AttemptRows:
         item = self._table.get(attempt_key(job_name))
         return AttemptRow.from_item(item) if item else None
 
-    def hand_over(self, job_name: str, token: str) -> bool:
-        """Another task now waits for this attempt; False if the job's end is known already."""
-        return self._update(job_name, "token", token)
+    def hand_over(self, job_name: str, token: str, *, now: float) -> bool:
+        """Another task now waits for this attempt, and submits its job again at ``now``, in epoch
+        seconds; False if the job's end is known already.
+        """
+        return self._update(job_name, token=token, submitted_at=now)
 
     def note_stop(self, job_name: str, outcome: Outcome) -> bool:
         """The lab stops the job for this reason; False if the job has ended already."""
-        return self._update(job_name, "stopped_for", outcome)
+        return self._update(job_name, stopped_for=outcome)
 
     def close(self, job_name: str) -> None:
         """The waiting task has its answer, or no task waits."""
@@ -101,13 +104,13 @@ class AttemptRows:
         )
         return map(AttemptRow.from_item, items)
 
-    def _update(self, job_name: str, name: str, value: object) -> bool:
+    def _update(self, job_name: str, **changes: object) -> bool:
         """False if there is no such attempt, or its end is known."""
         updated = self._table.update(
             attempt_key(job_name),
-            "SET #name = :value",
-            values={":value": attribute(value)},
-            names={"#name": name, **END_NAME},
+            f"SET {', '.join(f'#{name} = :{name}' for name in changes)}",
+            values={f":{name}": attribute(value) for name, value in changes.items()},
+            names={**{f"#{name}": name for name in changes}, **END_NAME},
             condition=f"attribute_exists(pk) AND {NOT_ENDED}",
         )
         return updated is not None
@@ -116,15 +119,20 @@ class AttemptRows:
 def changing(row: AttemptRow, name: str, value: object) -> Update:
     """Set an attribute of the row.
 
-    Refused if the attempt has ended, or holds something else by now.
+    Refused if the attempt has ended, holds something else by now, or was handed over.
     """
     return Update(
         key=attempt_key(row.job_name),
         expression="SET #name = :value",
-        values={":value": attribute(value), ":reserved": row.reserved_usd},
+        values={":value": attribute(value), ":reserved": row.reserved_usd, **submission(row)},
         names={"#name": name, **END_NAME},
-        condition=f"{NOT_ENDED} AND reserved_usd = :reserved",
+        condition=f"{NOT_ENDED} AND reserved_usd = :reserved AND {NOT_HANDED_OVER}",
     )
+
+
+def submission(row: AttemptRow) -> Mapping[str, object]:
+    """The value of ``NOT_HANDED_OVER``."""
+    return {":submitted": attribute(row.submitted_at)}
 
 
 def attempt_key(job_name: str) -> dict[str, str]:

@@ -96,7 +96,7 @@ class ExecutionRows:
         )
 
     def mark_stopping(self, execution_id: str) -> None:
-        """From now on SubmitRun starts no job of this execution.
+        """Let SubmitRun start no further job of this execution.
 
         A refused suite has no row and nothing to stop.
         """

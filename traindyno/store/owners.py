@@ -3,14 +3,17 @@ is written once.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from traindyno.aws.table import Item, Table, Update
 from traindyno.core.jobs.outcome import Outcome
+from traindyno.core.jobs.run_end import text_of
 from traindyno.core.jobs.run_summary import RunSummary
 from traindyno.store.items import attribute, read_row
 
+# DynamoDB refuses an item of more than 400 KB, and what a job writes of its end has no limit.
+MESSAGE_CHARACTERS = 4_000
 Row = TypeVar("Row", bound="OwnerRow")
 
 
@@ -102,11 +105,15 @@ class OwnerRows(Generic[Row]):
         )
 
     def record(self, execution_id: str, owner_id: str, summary: Summary) -> bool:
-        """Write the summary exactly once: False if the owner has one already."""
+        """Write the summary exactly once: False if the owner has one already.
+
+        A long message is cut off; the result in S3 has it whole.
+        """
+        message = (text_of(summary.message) or "")[:MESSAGE_CHARACTERS] or None
         updated = self._table.update(
             self._key(execution_id, owner_id),
             "SET summary = :summary",
-            values={":summary": attribute(summary)},
+            values={":summary": attribute(replace(summary, message=message))},
             condition="attribute_not_exists(summary)",
         )
         return updated is not None

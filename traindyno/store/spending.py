@@ -12,7 +12,13 @@ from enum import StrEnum
 
 from traindyno.aws.table import Delete, Put, Table, Update, Write
 from traindyno.core.jobs.attempt import Attempt
-from traindyno.store.attempts import AttemptRow, attempt_key, changing
+from traindyno.store.attempts import (
+    NOT_HANDED_OVER,
+    AttemptRow,
+    attempt_key,
+    changing,
+    submission,
+)
 from traindyno.store.executions import IS_STOPPING, ExecutionRow, execution_key
 from traindyno.store.items import attributes_of, read_row
 
@@ -83,9 +89,10 @@ class Spending:
 
     def withdraw(self, row: AttemptRow, *, also: Sequence[Write] = ()) -> bool:
         """Delete the attempt's row and release its reservation, because no job started; False if
-        done before.
+        done before, or if another task has taken the attempt over and starts its job.
         """
-        removal = Delete(key=attempt_key(row.job_name), condition="attribute_exists(pk)")
+        key = attempt_key(row.job_name)
+        removal = Delete(key=key, condition=NOT_HANDED_OVER, values=submission(row))
         return not self._table.write_all([removal, _settling(row, Decimal(0)), *also])
 
     def reserve_more(

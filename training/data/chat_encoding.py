@@ -187,7 +187,7 @@ def _common(first: Sequence[int], other: Sequence[int] | Array) -> int:
 
 
 def _kept_from(loss_mask: Mask, length: int) -> int:
-    """Where the ``length`` tokens begin that are kept of a conversation with ``loss_mask`` [L].
+    """Index of the first of ``length`` tokens that are kept of a text with ``loss_mask`` [L].
 
     At least one of them counts in the loss: they are the first tokens, or they end with the first
     answer, or begin before it if it is longer.

@@ -7,7 +7,7 @@ from pathlib import Path
 from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import TooLong
 from training.data.chat_encoding import ChatEncoder
-from training.data.chat_template import choose_template, refuse_unless_template
+from training.data.chat_template import choose_template, read_template, refuse_unless_template
 from training.data.conversations import conversations
 from training.data.prepare import load_tokenizer
 from training.errors import WorkloadError
@@ -33,7 +33,7 @@ def chat_survey(
     assert dataset is not None
     assert length is not None
     if template is not None:
-        refuse_unless_template(template.read_text(encoding="utf-8"))
+        refuse_unless_template(read_template(template))
     tokenizer = None
     if has_tokenizer:
         folder = None if tokenizer_folder is None else str(tokenizer_folder)
@@ -50,13 +50,18 @@ def chat_survey(
             )
             continue
         encoder = ChatEncoder(tokenizer, dataset, sequence_length=length, packing=False)
-        for _ in encoder.encode(itertools.islice(rows, MOST_TOKENISED)):
-            pass
+        remaining = sum(1 for _ in encoder.encode(itertools.islice(rows, MOST_TOKENISED)))
         others = sum(1 for _ in rows)
         if 0 < encoder.conversations == encoder.left_out:
             raise WorkloadError(
                 f"none of {encoder.conversations:,} conversations of split {split} has a token of "
                 "an answer; expected a chat template that writes what assistant says"
+            )
+        if encoder.too_long and not remaining and not others:
+            raise WorkloadError(
+                f"none of {encoder.conversations:,} conversations of split {split} remains: "
+                f"{encoder.too_long:,} are longer than {length:,} tokens (dataset.too_long: "
+                f"{dataset.too_long}); expected a larger sequence_length, or too_long: cut"
             )
         of = f"of the first {encoder.conversations:,} of {encoder.conversations + others:,}"
         which = of if others else f"of {encoder.conversations:,}"

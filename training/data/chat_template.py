@@ -1,10 +1,13 @@
 """Renders a conversation by a chat template, with the places of its answers in the text.
 
-A template is a program of somebody else: transformers runs it in Jinja's sandbox.
+A template is a program of somebody else: transformers runs it in Jinja's sandbox, and one call has
+a limit of processor time. What it may use of memory has none.
 """
 
 import json
 import re
+import signal
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError, TemplateSyntaxError
+from jinja2 import TemplateError, TemplateRuntimeError, TemplateSyntaxError
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -22,8 +25,8 @@ from traindyno.core.suite.choices import LossOn
 from training.data.conversations import ASSISTANT, Chat, Turn
 from training.errors import WorkloadError
 
-# Its annotation says that it returns a text; it returns a list of texts, and one of marks.
-_render_template: Any = render_jinja_template
+#: Ten thousand turns take less than a second.
+RENDER_SECONDS = 10.0
 MARKS = re.compile(r"\{%-?\s*generation\s*-?%\}")
 #: Errors that templates raise for conversations that they don't expect
 REFUSALS = (
@@ -35,8 +38,20 @@ REFUSALS = (
     AttributeError,
     ArithmeticError,
     RecursionError,
+    MemoryError,
 )
 SHOWN_TEXT = 300
+#: Arguments that each rendering has of its own
+OWN_ARGUMENTS = frozenset(
+    [
+        "conversations",
+        "messages",
+        "tools",
+        "chat_template",
+        "return_assistant_tokens_mask",
+        "add_generation_prompt",
+    ]
+)
 PROBE = "qwzx"
 ENDS = {"bos_token": "<s>", "eos_token": "</s>"}
 EXPECTED = (
@@ -54,6 +69,41 @@ class Rendered:
     answers: Sequence[tuple[int, int]] | None
 
 
+def _render_template(**arguments: Any) -> Any:
+    """The texts, and the marks of each. Raises TemplateRuntimeError after ``RENDER_SECONDS`` of
+    processor time, and again after each more of them, since Jinja's compiler ignores errors. Only
+    the main thread can be interrupted.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return render_jinja_template(**arguments)
+    before = signal.signal(signal.SIGVTALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_VIRTUAL, RENDER_SECONDS, RENDER_SECONDS)
+    try:
+        return render_jinja_template(**arguments)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise TemplateRuntimeError(f"it has not ended after {RENDER_SECONDS:g} s of processor time")
+
+
+def read_template(file: Path) -> str:
+    """The text of a file in UTF-8 without its byte order mark. Raises WorkloadError."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            found = f"is not UTF-8 at byte {error.start}"
+        else:
+            found = f"can't be read: {error.strerror}"
+        raise WorkloadError(
+            f"the chat template {file.name} {found}; expected a file in UTF-8 with a template of "
+            "Jinja"
+        ) from error
+
+
 def refuse_unless_template(text: str) -> None:
     """Raises WorkloadError for a text that is no template."""
     try:
@@ -67,13 +117,13 @@ def choose_template(
 ) -> None:
     """Gives ``tokenizer`` the template that the suite names.
 
-    It is in ``file``, or has a name in the tokenizer's own dictionary. Raises WorkloadError if
-    there is no template.
+    It is in ``file``, or has a name in the tokenizer's own dictionary. Raises WorkloadError for
+    another name, and for a dictionary of which none is named.
     """
     asked = dataset.chat_template
     templates = tokenizer.chat_template
     if file is not None:
-        tokenizer.chat_template = file.read_text(encoding="utf-8")
+        tokenizer.chat_template = read_template(file)
     elif asked is not None:
         names = templates if isinstance(templates, dict) else {}
         if asked not in names:
@@ -87,10 +137,6 @@ def choose_template(
         raise WorkloadError(
             f"the tokenizer has the chat templates {', '.join(templates)}; expected one of these "
             "names in workload.dataset.chat_template"
-        )
-    elif not templates:
-        raise WorkloadError(
-            f"the tokenizer has no chat template, as that of a base model; {EXPECTED}"
         )
 
 
@@ -115,7 +161,7 @@ class Templates:
         """Raises WorkloadError, with file and row, for a conversation that the template refuses,
         and for one whose answers can't be found in its text.
         """
-        template = self._tokenizer.get_chat_template(tools=chat.tools)
+        template = self._template(chat)
         # A prompt's completion is what follows the prompt's text, by whichever template.
         by_marks = self._finds_answers and chat.prompt_turns is None
         if by_marks and not MARKS.search(template):
@@ -128,9 +174,16 @@ class Templates:
 
     def render_prompt(self, chat: Chat) -> str:
         """The prompt of a conversation that has one, up to where its completion begins."""
-        template = self._tokenizer.get_chat_template(tools=chat.tools)
+        template = self._template(chat)
         turns = _in_form_of(template, chat.turns[: chat.prompt_turns])
         return self._rendered(chat, template, turns, begins_answer=True)[0]
+
+    def _template(self, chat: Chat) -> str:
+        if not self._tokenizer.chat_template:
+            raise WorkloadError(
+                f"the tokenizer has no chat template, as that of a base model; {EXPECTED}"
+            )
+        return self._tokenizer.get_chat_template(tools=chat.tools)
 
     def _by_prefixes(self, chat: Chat, template: str, turns: Sequence[Turn]) -> Rendered:
         """An answer is what a text with it has more than the text before it, which asks for it."""
@@ -156,6 +209,13 @@ class Templates:
         with_marks: bool = False,
         begins_answer: bool = False,
     ) -> tuple[str, list[tuple[int, int]]]:
+        arguments = {**self._arguments, **chat.template_arguments}
+        taken = OWN_ARGUMENTS.intersection(arguments)
+        if taken:
+            raise chat.refused(
+                f"chat_template_kwargs has {', '.join(sorted(taken))}, which a template gets from "
+                "the row; expected arguments of its own"
+            )
         try:
             texts, marks = _render_template(
                 conversations=[turns],
@@ -163,14 +223,15 @@ class Templates:
                 chat_template=template,
                 return_assistant_tokens_mask=with_marks,
                 add_generation_prompt=begins_answer,
-                **{**self._arguments, **chat.template_arguments},
+                **arguments,
             )
         except TemplateSyntaxError as error:
             raise _syntax_error(error) from error
         except REFUSALS as error:
             roles = ", ".join(turn["role"] for turn in turns) or "none"
+            reason = str(error) or type(error).__name__
             raise chat.refused(
-                f"the chat template refuses the conversation: {error}; its roles are {roles}"
+                f"the chat template refuses the conversation: {reason}; its roles are {roles}"
             ) from error
         text: str = texts[0]
         return text, marks[0] if marks else []

@@ -35,6 +35,9 @@ BESIDE_TEXT = ("tool_calls", "reasoning_content", "thinking")
 #: The results of tools may be empty.
 OF_TOOLS = ("tool", "function")
 KEYS = "role and content, or from and value"
+#: Values of a column without content
+NOTHING: tuple[Any, ...] = (None, "", [], {})
+NO_HISTORY = (*NOTHING, "[]")
 
 Turn = dict[str, Any]
 
@@ -145,14 +148,28 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
         else values[name]
         for name in form
     )
+    system = _text(row, "system", values)
+    tools = _given(row, "tools", values, list)
+    if len(form) == 2 and values.get("history") not in NO_HISTORY:
+        raise row.refused("it has a history, which is not read; expected all turns in messages")
     if form == ("prompt", "completion") and isinstance(first, str):
+        if system or tools:
+            raise row.refused(
+                f"it has {'a system text' if system else 'tools'}, and its prompt is a text, which "
+                "no template joins with them; expected a prompt and a completion of turns"
+            )
         return _completed(row, first, others[0])
     prompt_turns = None
     if form == ("instruction", "output"):
-        asked = [first, values.get("input")]
-        question = "\n".join(part for part in asked if isinstance(part, str) and part.strip())
+        asked_of = _text(row, "input", values)
+        if asked_of and not isinstance(first, str):
+            raise row.refused(
+                f"it has an input, and the instruction is {described(first)}; expected text"
+            )
+        if asked_of:
+            first = f"{first}\n{asked_of}" if first.strip() else asked_of
         turns = [
-            {"role": "user", "content": question if isinstance(first, str) else first},
+            {"role": "user", "content": first},
             {"role": ASSISTANT, "content": others[0]},
         ]
         turns = _turns(row, "instruction and output", turns)
@@ -168,8 +185,7 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
                 f"the completion has turns of {also}; expected turns of {ASSISTANT} alone, or all "
                 "turns in messages"
             )
-    system = values.get("system")
-    if isinstance(system, str) and system.strip():
+    if system:
         turns = [{"role": "system", "content": system}, *turns]
         prompt_turns = None if prompt_turns is None else prompt_turns + 1
     if all(turn["role"] != ASSISTANT for turn in turns):
@@ -179,7 +195,7 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
         number=row.number,
         turns=turns,
         prompt_turns=prompt_turns,
-        tools=_given(row, "tools", values, list),
+        tools=tools,
         template_arguments=_given(row, "chat_template_kwargs", values, dict) or {},
     )
 
@@ -200,6 +216,16 @@ def _loaded(row: Row, name: str, value: Any) -> Any:
             f"{name} is {described(value)}; expected a list of turns with {KEYS}, or its JSON: "
             f"{error}"
         ) from error
+
+
+def _text(row: Row, name: str, values: Mapping[str, Any]) -> str:
+    """The text in the column ``name``; empty for a blank one and without one."""
+    value = values.get(name)
+    if value in NOTHING:
+        return ""
+    if not isinstance(value, str):
+        raise row.refused(f"{name} is {described(value)}; expected text")
+    return value if value.strip() else ""
 
 
 def _given(row: Row, name: str, values: Mapping[str, Any], kind: type) -> Any:

@@ -13,7 +13,8 @@ from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import InputMode, Task
 from training.data.chat_encoding import ChatEncoder
 from training.data.chat_template import choose_template
-from training.data.conversations import conversations, has_chat
+from training.data.checked_rows import refuse_half_characters
+from training.data.conversations import Chat, PromptedText, conversations, has_chat
 from training.data.encoding import Encoder
 from training.data.files import DataRoot, find_files
 from training.data.labels import LabelValues, label_cautions, number_labels, write_label_names
@@ -66,7 +67,7 @@ def train_tokenizer(
     split = workload.dataset.split
     parts: Iterator[Iterable[str]]
     if _reads_chat(workload, root):
-        parts = (chat.texts for chat in conversations(dataset, root, split))
+        parts = map(_checked_texts, conversations(dataset, root, split))
     else:
         rows = read_rows(dataset, root, split, with_labels=False)
         parts = (batch.texts for batch in rows)
@@ -83,6 +84,12 @@ def train_tokenizer(
         )
         special = SPECIAL_TOKENS
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)  # type: ignore[no-untyped-call]
+
+
+def _checked_texts(chat: Chat | PromptedText) -> Iterator[str]:
+    for text in chat.texts:
+        refuse_half_characters(text, chat.place)
+        yield text
 
 
 def _up_to(characters: int, texts: Iterable[str]) -> Iterator[str]:

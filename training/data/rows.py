@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from traindyno.core.run.data_formats import READABLE, data_suffix
+from traindyno.core.documents.problems import one_of
+from traindyno.core.run.data_formats import READABLE, ROW_FORMATS, data_suffix
 from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import DatasetFormat
 from training.data.checked_rows import (
@@ -55,7 +56,7 @@ def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool)
     file_format = files_format(dataset, files)
     if file_format is DatasetFormat.TEXT and with_labels:
         raise WorkloadError(
-            f"{files[0].name} is text without labels; expected csv, json, parquet or arrow"
+            f"{files[0].name} is text without labels; expected {one_of(ROW_FORMATS)}"
         )
     wanted = wanted_columns(dataset, with_labels=with_labels)
     has_rows = False
@@ -81,7 +82,7 @@ def file_objects(
     """
     kind = files_format(dataset, files)
     if kind is DatasetFormat.TEXT:
-        raise WorkloadError(f"{files[0].name} is text; expected json, parquet, arrow or csv")
+        raise WorkloadError(f"{files[0].name} is text; expected {one_of(ROW_FORMATS)}")
     number = 0
     for file in files:
         for number, values in enumerate(objects(file, kind, ()), start=1):

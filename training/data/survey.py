@@ -18,7 +18,7 @@ from training.data.conversations import conversations
 from training.data.files import files_format, find_files
 from training.data.known_forms import chat_form, is_chat, known_form
 from training.data.labels import Labelled, LabelValues, label_cautions, label_of, number_labels
-from training.data.rows import file_rows, objects
+from training.data.rows import SHOWN_FILES, file_rows, objects
 from training.errors import WorkloadError
 
 FIRST_ROWS = 200
@@ -100,6 +100,16 @@ def find_columns(dataset: Dataset, root: Path) -> Columns | None:
         chat=chat_form(names),
         labels=tuple(labels),
     )
+
+
+def require_texts(dataset: Dataset, root: Path) -> None:
+    """Reads each split up to its first text. Raises WorkloadError for one that has none."""
+    for split in filter(None, (dataset.split, dataset.evaluation_split)):
+        files = find_files(dataset, root, split)
+        batches = file_rows(dataset, files, with_labels=False)
+        if not any(text.strip() for rows in batches for text in rows.texts):
+            names = ", ".join(file.name for file in files[:SHOWN_FILES])
+            raise WorkloadError(f"{names} has no text; expected at least one row with text")
 
 
 def survey(dataset: Dataset, root: Path, *, with_labels: bool) -> Survey:

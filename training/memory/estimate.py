@@ -4,9 +4,11 @@ storage by storage.
 Tensors have any shape [...].
 """
 
-from collections.abc import Callable, Iterator
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -26,9 +28,9 @@ from traindyno.core.planning.peak_lines import (
     is_uniform,
 )
 from traindyno.core.run.processes import accumulation_steps, stage_ranks, world_size
-from traindyno.core.run.settings import Settings
+from traindyno.core.run.settings import Settings, has_effect
 from traindyno.core.run.workload import Workload
-from traindyno.core.suite.choices import TRAITS, BaseWeights, Task
+from traindyno.core.suite.choices import TRAITS, BaseWeights, Padding, Task
 from training.accelerators import Cpu
 from training.compilers import ModelCompiler
 from training.data.batch import Batch
@@ -46,7 +48,7 @@ from training.models.number_format import number_format
 from training.models.optimizer import build_optimizer
 from training.process.process_group import Topology
 from training.run.train import run_steps
-from training.strategies import Setup, TrainingStrategy, build_strategy
+from training.strategies import Setup, build_strategy
 
 # The first step creates the optimizer's state. All further steps run while it exists and need the
 # same memory.
@@ -92,8 +94,8 @@ class WatchedSteps:
     """The memory of a process in some steps."""
 
     estimate: MemoryEstimate
-    #: [E], the bytes that the process held after each event of the steps.
-    levels: Levels
+    #: By batch [E], the bytes that the process held after each event of its last step.
+    levels: Mapping[int, Levels]
 
 
 def estimate_memory(workload: Workload, settings: Settings) -> MemoryEstimate:
@@ -101,7 +103,7 @@ def estimate_memory(workload: Workload, settings: Settings) -> MemoryEstimate:
 
     Raises WorkloadError if the run would, and RuntimeError in a process that has a process group.
     """
-    watched = _watch_fake_steps(workload, settings)
+    watched = _watch_fake_steps(workload, settings, [settings.batch_size] * STEPS)
     return max((run.estimate for run in watched), key=lambda estimate: estimate.peak_bytes)
 
 
@@ -110,21 +112,20 @@ def estimate_lines(workload: Workload, settings: Settings) -> PeakLines | None:
 
     Raises as ``estimate_memory`` does.
     """
-    batches = [number * batch_unit(settings) for number in LINE_BATCHES]
-    watched = [
-        _watch_fake_steps(workload, replace(settings, batch_size_per_device=batch))
-        for batch in batches
-    ]
+    low, high = (number * batch_unit(settings) for number in LINE_BATCHES)
+    # A pipeline keeps the shapes of its first step.
+    is_cut = has_effect("micro_batches", settings)
+    runs = [[low] * STEPS, [high] * STEPS] if is_cut else [[low] * STEPS + [high]]
+    watched = [_watch_fake_steps(workload, settings, batches) for batches in runs]
     processes = []
-    for first, second in zip(*watched, strict=True):
-        lines = lines_through(dict(zip(batches, (first.levels, second.levels), strict=True)))
+    for of_process in zip(*watched, strict=True):
+        lines = lines_through(dict(chain(*(run.levels.items() for run in of_process))))
         if lines is None:
             return None
-        held = first.estimate
+        held = of_process[0].estimate
         processes.append(
             ProcessPeak(
                 parameter_bytes=held.parameter_bytes,
-                gradient_bytes=held.gradient_bytes,
                 optimizer_bytes=held.optimizer_bytes,
                 lines=lines,
             )
@@ -132,7 +133,9 @@ def estimate_lines(workload: Workload, settings: Settings) -> PeakLines | None:
     return PeakLines(processes=tuple(processes))
 
 
-def _watch_fake_steps(workload: Workload, settings: Settings) -> list[WatchedSteps]:
+def _watch_fake_steps(
+    workload: Workload, settings: Settings, batches: Sequence[int]
+) -> list[WatchedSteps]:
     def watch(topology: Topology) -> WatchedSteps:
         of_4_bits = settings.base_weights is BaseWeights.NF4
         with fake_tensors(of_4_bits=of_4_bits) as mode:
@@ -140,6 +143,7 @@ def _watch_fake_steps(workload: Workload, settings: Settings) -> list[WatchedSte
                 workload,
                 settings,
                 topology,
+                batches,
                 placed=lambda batch: {
                     name: mode.from_tensor(tensor) for name, tensor in batch.items()
                 },
@@ -176,63 +180,70 @@ def watch_steps(
     workload: Workload,
     settings: Settings,
     topology: Topology,
+    batches: Sequence[int],
     *,
     placed: Callable[[Batch], Batch] = dict,
 ) -> WatchedSteps:
-    """Watches steps of this process, on the CPU, on real tensors unless a caller has replaced
-    them.
+    """Watches steps of this process with these ``batches``, on the CPU, on real tensors unless a
+    caller has replaced them.
 
     ``placed`` makes a batch of the same kind.
     """
     settings = replace(
         settings,
+        batch_size_per_device=batches[0],
         strategy=TRAITS[settings.strategy].stand_in or settings.strategy,
         gradient_accumulation_steps=accumulation_steps(settings, topology.world_size),
     )
     setup = _setup(workload, settings, topology)
-    batches = _batches(workload, settings)
-    with as_on_cuda() if has_gpu(settings.instance) else nullcontext(), MemoryTracker() as tracker:
+    collated = [_batches(workload, settings, batch) for batch in batches]
+    steps = ([placed(part) for part in collated.pop(0)] for _ in batches)
+    with (
+        as_on_cuda() if has_gpu(settings.instance) else nullcontext(),
+        _without_collections(),
+        MemoryTracker() as tracker,
+    ):
         strategy = build_strategy(setup)
         strategy.place(build_model(workload, settings, None, model_path=None))
+        gc.collect(0)
         optimizer = strategy.build_optimizer(
             lambda parameters: build_optimizer(parameters, settings, 1e-4)
         )
         tracker.see(_parameters(optimizer))
-        tracker.reset_peak()
-        gradients = _run(setup, strategy, optimizer, [placed(batch) for batch in batches])
+        tracker.take_levels()
+        levels = list[Levels]()
+        run_steps(
+            steps,
+            setup=setup,
+            strategy=strategy,
+            optimizer=optimizer,
+            step_log=StepLogger(None),
+            should_stop=lambda _: False,
+            after_step=lambda: levels.append(np.array(tracker.take_levels())),
+        )
         state = [value for values in optimizer.state.values() for value in values.values()]
         estimate = MemoryEstimate(
-            peak_bytes=tracker.peak_bytes,
+            peak_bytes=int(max(map(np.max, levels))),
             parameter_bytes=storage_bytes(_parameters(optimizer)),
-            gradient_bytes=gradients,
             optimizer_bytes=storage_bytes(
                 value for value in state if isinstance(value, torch.Tensor)
             ),
         )
-        return WatchedSteps(estimate=estimate, levels=np.array(tracker.levels))
+        return WatchedSteps(estimate=estimate, levels=dict(zip(batches, levels, strict=True)))
 
 
-def _run(
-    setup: Setup, strategy: TrainingStrategy, optimizer: Optimizer, batches: list[Batch]
-) -> int:
-    """The bytes of the gradients at the optimizer's step."""
-    seen = [0]
-
-    def see_gradients(_optimizer: Optimizer, *_: object) -> None:
-        present = (parameter.grad for parameter in _parameters(optimizer))
-        seen.append(storage_bytes(gradient for gradient in present if gradient is not None))
-
-    optimizer.register_step_pre_hook(see_gradients)
-    run_steps(
-        [batches] * STEPS,
-        setup=setup,
-        strategy=strategy,
-        optimizer=optimizer,
-        step_log=StepLogger(None),
-        should_stop=lambda _: False,
-        after_step=lambda: None,
-    )
-    return max(seen)
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Objects in cycles would free their storages whenever Python looks for them, which is another
+    event at each batch.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
@@ -247,14 +258,14 @@ def _setup(workload: Workload, settings: Settings, topology: Topology) -> Setup:
     )
 
 
-def _batches(workload: Workload, settings: Settings) -> list[Batch]:
+def _batches(workload: Workload, settings: Settings, batch: int) -> list[Batch]:
     """The batches of a step, of sequences of the full length, which are the largest of the run."""
     vocabulary_size = text_of(model_config(workload, None, model_path=None)).vocab_size
     assert workload.sequence_length is not None
-    lengths = np.full(settings.batch_size, workload.sequence_length)
+    lengths = np.full(batch, workload.sequence_length)
     has_mask = not is_uniform(workload, settings)
-    if has_mask:
-        lengths[1:2] -= 1  # transformers drops the mask of a batch without padding
+    if has_mask:  # transformers drops the mask of a batch without padding
+        lengths[1 if settings.padding is Padding.LONGEST else 0 :] -= 1
     tokens = np.full(lengths.sum(), FIRST_ORDINARY, dtype=token_type(vocabulary_size))
     is_classified = workload.task is Task.SEQUENCE_CLASSIFICATION
     sequences = end_to_end(
@@ -263,7 +274,7 @@ def _batches(workload: Workload, settings: Settings) -> list[Batch]:
     collate = choose_collate(
         workload, settings, synthetic_tokens(vocabulary_size), is_uniform=not has_mask
     )
-    numbers = np.arange(settings.batch_size)
+    numbers = np.arange(batch)
     count = min(MOST_PASSES, settings.gradient_accumulation_steps)
     return [collate(sequences, numbers, numbers) for _ in range(count)]
 

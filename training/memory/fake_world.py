@@ -77,34 +77,15 @@ def fake_tensors(*, of_4_bits: bool = False) -> Iterator[FakeTensorMode]:
         if of_4_bits:
             made = import_bitsandbytes().nn.Params4bit
             stack.enter_context(replaced(made, "__new__", _parameter_of_4_bits))
-        numbers = _Numbers()
-        stack.enter_context(
-            replaced(REDUCER, "_rebuild_buckets", numbers.around(REDUCER._rebuild_buckets))
-        )
+        # In its second step it orders the buckets anew, by numbers that it reads from tensors.
+        stack.enter_context(replaced(REDUCER, "_rebuild_buckets", lambda _: False))
         stack.enter_context(mode)
-        stack.enter_context(numbers)
+        stack.enter_context(_Numbers())  # type: ignore[no-untyped-call]
         yield mode
 
 
 class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Returns values for code that reads them from a fake tensor, and keeps the reducer's lists of
-    indices real.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._is_rebuilding = False
-
-    def around(self, rebuild: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(rebuild)
-        def rebuild_buckets(reducer: Any) -> Any:
-            self._is_rebuilding = True
-            try:
-                return rebuild(reducer)
-            finally:
-                self._is_rebuilding = False
-
-        return rebuild_buckets
+    """Returns values for code that reads them from a fake tensor."""
 
     def __torch_dispatch__(
         self,
@@ -116,9 +97,6 @@ class _Numbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         if func is torch.ops.aten._local_scalar_dense.default and isinstance(args[0], FakeTensor):
             return 0.0 if args[0].dtype.is_floating_point else 0
-        if self._is_rebuilding and kwargs.get("dtype") is torch.int32:
-            with unset_fake_temporarily():
-                return func(*args, **kwargs)
         return func(*args, **kwargs)
 
 

@@ -122,9 +122,9 @@ def _without_dropout(attend: Callable[..., torch.Tensor]) -> Callable[..., torch
 class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts bytes while it is entered.
 
-    ``levels`` has the bytes of all storages seen and alive, after each change since ``reset_peak``.
-    FSDP frees and refills parameters by resizing their storage, which a dispatch mode does not
-    intercept: ``resize_`` is wrapped.
+    ``levels`` has the bytes of all storages seen and alive, after each change since they were
+    taken. FSDP frees and refills parameters by resizing their storage, which a dispatch mode does
+    not intercept: ``resize_`` is wrapped.
     """
 
     def __init__(self) -> None:
@@ -173,12 +173,11 @@ class MemoryTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 for part in _plain(value):
                     self._count(part.untyped_storage())
 
-    @property
-    def peak_bytes(self) -> int:
-        return max(self.levels)
-
-    def reset_peak(self) -> None:
-        self.levels = self.levels[-1:]
+    def take_levels(self) -> list[int]:
+        """The levels since it was called before."""
+        levels = self.levels
+        self.levels = levels[-1:]
+        return levels
 
     def _count(self, storage: torch.UntypedStorage) -> None:
         key = id(storage)

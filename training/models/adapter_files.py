@@ -32,9 +32,24 @@ PLAIN: Mapping[str, Any] = {
     "bias": "none",
     "rank_pattern": {},
     "alpha_pattern": {},
-    **dict.fromkeys(("use_dora", "use_rslora", "lora_bias"), False),
-    **dict.fromkeys(("layer_replication", "layers_to_transform", "trainable_token_indices"), None),
+    **dict.fromkeys(("use_dora", "use_qalora", "use_rslora", "lora_bias"), False),
+    **dict.fromkeys(
+        (
+            "alora_invocation_tokens",
+            "arrow_config",
+            "kasa_config",
+            "layer_replication",
+            "layers_to_transform",
+            "monteclora_config",
+            "trainable_token_indices",
+            "use_bdlora",
+            "velora_config",
+        ),
+        None,
+    ),
 }
+# peft's initial values of an adapter that leave the base's weights as they are.
+BESIDE_THE_BASE = ("true", "false", "gaussian", "eva", "orthogonal")
 
 
 def digest_of(model_path: str, revision: str | None) -> int:
@@ -130,7 +145,8 @@ def save_adapter(
     written = copy(config)
     written.base_model_name_or_path = base_name
     written.inference_mode = True
-    written.target_modules = sorted(config.target_modules)
+    targets = config.target_modules  # a text is an expression
+    written.target_modules = targets if isinstance(targets, str) else sorted(targets)
     written.modules_to_save = head_names(model) or None
     written.save_pretrained(str(folder))
     save_file(dict(tensors), folder / WEIGHTS, metadata={"format": "pt"})
@@ -162,6 +178,7 @@ def read_adapter(
     _check_asked(folder, stored, asked)
     config = import_peft().PeftConfig.from_pretrained(str(folder))
     config.inference_mode = False
+    config.lora_dropout = asked.dropout
     config.modules_to_save = None
     config.task_type = lora_config(model, Adapter(rank=1), task).task_type
     file = folder / WEIGHTS
@@ -183,6 +200,13 @@ def _check_plain(folder: Path, stored: Mapping[str, Any]) -> None:
                 f"the adapter in {folder} has {name} {stored[name]}; expected plain LoRA, with "
                 f"{name} {plain}"
             )
+    began_with = stored.get("init_lora_weights", True)
+    if str(began_with).lower() not in BESIDE_THE_BASE:
+        raise WorkloadError(
+            f"the adapter in {folder} began with init_lora_weights {began_with}, which changes the "
+            "base's weights too; expected plain LoRA, as peft's save_pretrained writes it with "
+            "path_initial_model_for_weight_conversion"
+        )
     names = stored.get("modules_to_save") or ()
     grown = [name for name in names if "embed" in name or name == "lm_head"]
     if grown:

@@ -4,7 +4,6 @@ from copy import deepcopy
 
 from traindyno.core.planning.model_shape import ModelShape
 from traindyno.core.run.workload import Workload
-from traindyno.core.suite.choices import Task
 from training.models.config_numbers import count_in, text_of
 from training.models.flops import measure_size
 from training.models.model_config import model_config
@@ -42,19 +41,11 @@ def measure_shape(workload: Workload) -> ModelShape | None:
     second = sizes[-1]
     if first.flops_per_token is None or second.flops_per_token is None:
         return None
-    inner = count_in(text, "intermediate_size") or count_in(text, "n_inner") or 4 * hidden
-    experts = count_in(text, "num_experts_per_tok")
-    if experts:
-        inner = experts * (count_in(text, "moe_intermediate_size") or inner)
     return ModelShape(
         parameters=first.parameters + (periods - 1) * (second.parameters - first.parameters),
         flops_per_token=first.flops_per_token
         + (periods - 1) * (second.flops_per_token - first.flops_per_token),
         layers=layers,
         hidden_size=hidden,
-        intermediate_size=inner,
-        vocabulary_size=0
-        if workload.task is Task.SEQUENCE_CLASSIFICATION
-        else count_in(text, "vocab_size") or 0,
         sequence_length=length,
     )

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from traindyno.core.run.saved_model import ADAPTER_FILE, BASE_CHANNEL, BASE_FIELD
+from traindyno.core.run.saved_model import (
+    ADAPTER_FILE,
+    BASE_CHANNEL,
+    BASE_FIELD,
+    TOKENIZER_FILE,
+)
 from traindyno.core.run.workload import Workload
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.choices import InputMode
 from training.errors import WorkloadError
-
-TOKENIZER_FILE = "tokenizer_config.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -40,18 +39,18 @@ class Topology:
         return self.rank == 0
 
 
-def read_topology(environment: Mapping[str, str] = os.environ) -> Topology:
+def read_topology() -> Topology:
     return Topology(
-        rank=_read(environment, RANK, 0),
-        world_size=_read(environment, WORLD_SIZE, 1),
-        local_rank=_read(environment, LOCAL_RANK, 0),
-        local_world_size=_read(environment, LOCAL_WORLD_SIZE, 1),
-        host=environment.get("SM_CURRENT_HOST") or socket.gethostname(),
+        rank=_read(RANK, 0),
+        world_size=_read(WORLD_SIZE, 1),
+        local_rank=_read(LOCAL_RANK, 0),
+        local_world_size=_read(LOCAL_WORLD_SIZE, 1),
+        host=os.environ.get("SM_CURRENT_HOST") or socket.gethostname(),
     )
 
 
-def _read(environment: Mapping[str, str], names: tuple[str, ...], default: int) -> int:
-    return next((int(environment[name]) for name in names if name in environment), default)
+def _read(names: tuple[str, ...], default: int) -> int:
+    return next((int(os.environ[name]) for name in names if name in os.environ), default)
 
 
 def start_process_group(backend: str, topology: Topology, device: torch.device) -> None:

@@ -11,6 +11,7 @@ import transformers
 from transformers import PreTrainedTokenizerBase
 
 from traindyno.callbacks.process import this_process
+from traindyno.core.run.workload import Workload
 from traindyno.core.s3_keys import SAMPLES_FILE
 from traindyno.core.serving.samples import (
     EvaluationSample,
@@ -29,7 +30,7 @@ SAMPLE_COUNT = 8
 MOST_TOKENS = 64
 
 
-def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
+def make_servable(folder: Path, workload: Workload, dataset: TokenDataset) -> None:
     """Adds what an endpoint needs to the folder of a saved model.
 
     Without a tokenizer no text can be served, and nothing is written.
@@ -42,7 +43,10 @@ def make_servable(folder: Path, task: Task, dataset: TokenDataset) -> None:
     # PyTorch's inference container installs this file when it starts. It has no transformers of its
     # own.
     (code / "requirements.txt").write_text(f"transformers=={transformers.__version__}\n")
-    (folder / inference.SETTINGS_FILE).write_text(json.dumps({"task": task.value}))
+    task = workload.task
+    arguments = dict(workload.dataset.chat_template_kwargs) if workload.dataset else {}
+    settings = {"task": task.value, "chat_template_kwargs": arguments}
+    (folder / inference.SETTINGS_FILE).write_text(json.dumps(settings))
     sequences = dataset.evaluation or dataset.train
     if sequences is not None:
         text = json.dumps(samples_document(_samples(folder, task, dataset.tokenizer, sequences)))

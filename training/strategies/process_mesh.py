@@ -59,7 +59,7 @@ class ProcessMesh:
 
     @property
     def data_mesh(self) -> DeviceMesh:
-        """Over which ``fully_shard`` shards, and replicates if it has two dimensions."""
+        """The mesh over which ``fully_shard`` shards, and replicates if it has two dimensions."""
         return self.mesh["replicate", "shard"] if self.degrees.replicate > 1 else self.mesh["shard"]
 
     def share(self, count: int) -> int:

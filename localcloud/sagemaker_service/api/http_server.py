@@ -42,7 +42,14 @@ class Api:
                 f"{name} is not offered by this local service; it offers {offered}",
             )
         check_request(self.model.operation_model(name), request, self.extra_values)
-        return operation(request)
+        return operation(_without_nulls(request))
+
+
+def _without_nulls(value: Any) -> Any:
+    """For AWS, a member that is null is absent."""
+    if isinstance(value, Mapping):
+        return {name: _without_nulls(part) for name, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 class LoopbackServer(GatedServer):

@@ -48,9 +48,7 @@ class PricingApi:
                 for condition in request.get("Filters", ())
             )
         ]
-        page = page_of(
-            products, request, member="PriceList", default_size=100, invalid_token=INVALID_TOKEN
-        )
+        page = page_of(products, request, member="PriceList", invalid_token=INVALID_TOKEN)
         return {**page, "FormatVersion": "aws_v1"}
 
 

@@ -46,12 +46,11 @@ class QuotasApi:
             for quota, value in values
             if value is not None and wanted in {None, quota.code}
         ]
-        return _paged("Quotas", rows, request)
+        return _paged(rows, request)
 
     def _list_defaults(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         _check_service(request)
         return _paged(
-            "Quotas",
             [self._view(quota, applied=None) for quota in self._quotas.quotas.values()],
             request,
         )
@@ -92,7 +91,5 @@ def _no_such_resource(message: str) -> ApiError:
     return ApiError("NoSuchResourceException", message)
 
 
-def _paged(
-    member: str, rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
-) -> dict[str, Any]:
-    return page_of(rows, request, member=member, default_size=100, invalid_token=INVALID_TOKEN)
+def _paged(rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]) -> dict[str, Any]:
+    return page_of(rows, request, member="Quotas", invalid_token=INVALID_TOKEN)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from multiprocessing import connection
 from pathlib import Path
 
 from localcloud.sagemaker_service.host import supervisor
@@ -78,12 +79,9 @@ class HostProcesses:
 
     def wait(self, seconds: float) -> dict[str, int] | None:
         """The hosts' exit codes if all have ended; None if some still run after ``seconds``."""
-        running = next(
-            (process for process in self._supervisors.values() if process.poll() is None), None
-        )
-        if running is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                running.wait(seconds)
+        running = [process for process in self._supervisors.values() if process.poll() is None]
+        if running:
+            _wait_for_end(running, seconds)
         codes = {host: process.poll() for host, process in self._supervisors.items()}
         failed = [host for host, code in codes.items() if code]
         if failed:
@@ -104,6 +102,24 @@ class HostProcesses:
                     process.stdin.close()
         for process in self._supervisors.values():
             process.wait()
+
+
+def _wait_for_end(processes: "Sequence[subprocess.Popen[bytes]]", seconds: float) -> None:
+    """Waits until one of them ends.
+
+    ``Popen.wait`` with a limit looks every 50 ms, which a job would be billed for.
+    """
+    with contextlib.ExitStack() as stack:
+        ends = list[int]()
+        try:
+            for process in processes:
+                ends.append(os.pidfd_open(process.pid))
+                stack.callback(os.close, ends[-1])
+        except (AttributeError, OSError):  # not Linux, or an older kernel
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                processes[0].wait(seconds)
+        else:
+            connection.wait(ends, seconds)
 
 
 def _start(order: HostOrder, order_path: Path, grace_seconds: float) -> "subprocess.Popen[bytes]":

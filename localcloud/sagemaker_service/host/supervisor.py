@@ -33,14 +33,17 @@ LAST_OUTPUT_SECONDS = 5.0
 COPIED_BYTES = 2**20
 
 
-def copy_output(source: int, file: BinaryIO) -> None:
-    """Returns when no process has the pipe open any more.
+def copy_output(source: int, file: BinaryIO, end: int) -> None:
+    """Closes ``end`` when no process has the pipe open any more.
 
     Without space on the disk, output is lost: a process must not wait for it.
     """
-    while block := os.read(source, COPIED_BYTES):
-        with contextlib.suppress(OSError):
-            file.write(block)
+    try:
+        while block := os.read(source, COPIED_BYTES):
+            with contextlib.suppress(OSError):
+                file.write(block)
+    finally:
+        os.close(end)
 
 
 def main(order_path: str) -> int:
@@ -64,9 +67,10 @@ def main(order_path: str) -> int:
     )
     os.close(sink)
     file = Path(order["log"]).open("ab", buffering=0)  # noqa: SIM115 -- the copying thread writes until the end
-    copying = threading.Thread(target=copy_output, args=(source, file), daemon=True)
+    copied, end = os.pipe()
+    copying = threading.Thread(target=copy_output, args=(source, file, end), daemon=True)
     copying.start()
-    code = _watch(launcher, copying, file, order["grace_seconds"], stops=order["stops"])
+    code = _watch(launcher, copied, file, order["grace_seconds"], stops=order["stops"])
     while _signal_descendants(
         signal.SIGKILL
     ):  # the children of an ended process become children of this one
@@ -77,23 +81,24 @@ def main(order_path: str) -> int:
 
 def _watch(
     launcher: "subprocess.Popen[bytes]",
-    copying: threading.Thread,
+    copied: int,
     file: BinaryIO,
     grace_seconds: float,
     *,
     stops: str,
 ) -> int:
-    """Returns when the launcher and the copying of its output have ended: the training toolkit
-    reads until each process has closed its output, so that one which outlives the script keeps the
-    job until its limit.
+    """Returns when the launcher has ended, and its output is copied so that ``copied`` is at its
+    end: the training toolkit reads until each process has closed its output, so that one which
+    outlives the script keeps the job until its limit.
     """
     deadline = tells_at = float("inf")
     inputs = [sys.stdin.fileno()]
-    ends = list[int]()
+    ends = [copied]  # readable at the end: a later look would be billed
     with contextlib.suppress(AttributeError, OSError):  # not Linux, or an older kernel
-        ends = [os.pidfd_open(launcher.pid)]  # readable at its end: a later look would be billed
+        ends.append(os.pidfd_open(launcher.pid))
     was_held_open = False
-    while launcher.poll() is None or copying.is_alive():
+    has_ended = False
+    while launcher.poll() is None or copied in ends:
         readable, _, _ = select.select([*inputs, *ends], [], [], LOOK_AGAIN_SECONDS)
         if set(readable) & set(inputs):
             command = os.read(inputs[0], 64)
@@ -108,8 +113,9 @@ def _watch(
                 launcher.send_signal(signal.SIGTERM)
         if time.monotonic() >= deadline:
             _signal_descendants(signal.SIGKILL)
-        if ends and launcher.poll() is not None:
-            ends = []
+        ends = [end for end in ends if end not in readable]
+        if not has_ended and launcher.poll() is not None:
+            has_ended = True
             tells_at = time.monotonic() + LAST_OUTPUT_SECONDS
         if time.monotonic() >= tells_at:
             tells_at = float("inf")

@@ -45,13 +45,13 @@ class TimedStatus:
 class TrainingTimes:
     """Seconds of a job's training in the cases that may come."""
 
-    #: Without a fault.
+    #: The whole training, without a fault.
     whole: float
-    #: Until a fault in its midst.
+    #: The training until a fault in its midst.
     until_fault: float
-    #: From the start after this fault to the end.
+    #: The training after this fault.
     resumed: float
-    #: Until its processes fail at their start; None for a shared job, where runs fail, not it.
+    #: The time until processes fail at their start; None for a shared job, whose runs fail alone.
     until_failure: float | None = None
 
 

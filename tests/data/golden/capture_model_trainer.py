@@ -96,7 +96,7 @@ def cases(session: Session) -> dict[str, ModelTrainer]:
         file_system_access_mode="ro",
     )
     limits = StoppingCondition(max_runtime_in_seconds=7200, max_wait_time_in_seconds=14400)
-    found = {
+    trainers = {
         "basic": trainer(
             session, environment={"A": "1"}, source_code=source(requirements="requirements.txt")
         ),
@@ -169,7 +169,7 @@ def cases(session: Session) -> dict[str, ModelTrainer]:
         ),
         "no-script": trainer(session, source_code=None),
     }
-    return found
+    return trainers
 
 
 def plain(value: Any) -> Any:
@@ -189,18 +189,22 @@ def plain(value: Any) -> Any:
     }
 
 
-def described(found: ModelTrainer) -> dict[str, Any]:
+def described(sdk_trainer: ModelTrainer) -> dict[str, Any]:
     left_out = ("sagemaker_session", "config_mgr", "local_container_root", "training_mode")
     own = {
         name: value
-        for name, value in vars(found).items()
+        for name, value in vars(sdk_trainer).items()
         if name not in left_out and value is not None
     }
-    own |= {name: getattr(found, name) for name in PRIVATE if getattr(found, name) is not None}
+    own |= {
+        name: getattr(sdk_trainer, name)
+        for name in PRIVATE
+        if getattr(sdk_trainer, name) is not None
+    }
     document = {name: plain(value) for name, value in own.items()}
-    if found.distributed is not None:
+    if sdk_trainer.distributed is not None:
         document["distributed"] = {
-            "class": type(found.distributed).__name__,
+            "class": type(sdk_trainer.distributed).__name__,
             **document["distributed"],
         }
     return document
@@ -233,10 +237,10 @@ def main(path: Path) -> None:
         for name in ("train.py", "train.sh", "requirements.txt"):
             (scripts / name).write_text("\n")
         session = Offline(boto_session=boto_session)
-        for name, found in cases(session).items():
+        for name, sdk_trainer in cases(session).items():
             # before the SDK fills in what it uploads
-            trainer_document = described(found)
-            request = found._create_training_job_args(boto3=True)
+            trainer_document = described(sdk_trainer)
+            request = sdk_trainer._create_training_job_args(boto3=True)
             captured[name] = {"trainer": trainer_document, "request": request}
     path.write_text(json.dumps(captured, indent=1) + "\n", encoding="utf-8")
 

@@ -14,14 +14,19 @@ from traindyno.figures.estimates import Interval
 
 TOLERANCE = 0.02
 LEAST_DIFFERENCES = 3
-MOST_WRONG, MOST_UNDECIDED, LEAST_COVERED, LEAST_WITHIN, ENOUGH_POWER = 0.05, 0.20, 0.90, 0.95, 0.95
+MOST_WRONG = 0.05
+MOST_UNDECIDED = 0.20
+LEAST_COVERED = 0.90
+LEAST_WITHIN = 0.95
+ENOUGH_POWER = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``most_wrong`` differs from 5 % where the page says why.
+    """A row of the table of suites.
 
-    ``excepted`` are limits that no rule can keep here.
+    ``most_wrong`` differs from 5 % where the page says why. No rule can keep the limits in
+    ``excepted`` here.
     """
 
     name: str
@@ -89,19 +94,19 @@ def measure(row: Row, suites: int) -> Figures:
 
 
 def summarise(played: Sequence[Played]) -> Figures:
-    covered = [held for each in played if (held := _is_covered(each)) is not None]
-    predicted = [held for each in played if (held := _is_predicted(each)) is not None]
+    covered = [held for suite in played if (held := _is_covered(suite)) is not None]
+    predicted = [held for suite in played if (held := _is_predicted(suite)) is not None]
     chances = list(_chances(played))
     return Figures(
         suites=len(played),
         wrong=fmean(map(is_wrong, played)),
-        superior=fmean(each.verdict.finding is Finding.RECOMMENDED for each in played),
-        undecided=fmean(not each.verdict.finding.is_settled for each in played),
+        superior=fmean(suite.verdict.finding is Finding.RECOMMENDED for suite in played),
+        undecided=fmean(not suite.verdict.finding.is_settled for suite in played),
         covered=fmean(covered) if covered else None,
         unknown=1 - len(covered) / len(played),
         predicted=fmean(predicted) if predicted else None,
-        within=fmean(each.regret <= TOLERANCE + 1e-9 for each in played),
-        regret=fmean(min(each.regret, 1.0) for each in played),
+        within=fmean(suite.regret <= TOLERANCE + 1e-9 for suite in played),
+        regret=fmean(min(suite.regret, 1.0) for suite in played),
         power=max(0.0, 1 - sum(missed for missed, _ in chances)),
         nameable=max(0.0, 1 - sum(misled for _, misled in chances)),
     )
@@ -110,7 +115,8 @@ def summarise(played: Sequence[Played]) -> Figures:
 def is_wrong(played: Played) -> bool:
     if played.is_wrong is not None:
         return played.is_wrong
-    finding, best = played.verdict.finding, played.best
+    finding = played.verdict.finding
+    best = played.best
     if not finding.is_settled or best is None:
         return False
     others = [value for cell, value in enumerate(played.truth) if cell != best]
@@ -124,13 +130,13 @@ def _is_covered(played: Played) -> bool | None:
 
     Where the cell ran on one draw of hosts, its figure is for these hosts.
     """
-    found = played.verdict.estimate(played.verdict.metric)
-    if found is None or found.interval is None or played.best is None:
+    estimate = played.verdict.estimate(played.verdict.metric)
+    if estimate is None or estimate.interval is None or played.best is None:
         return None
     row = played.verdict.best
     is_for_its_hosts = row is not None and row.hosts.draws == 1 and played.on_its_hosts is not None
     truth = played.on_its_hosts if is_for_its_hosts else played.truth[played.best]
-    return _holds(found.interval, truth or 0.0)
+    return _holds(estimate.interval, truth or 0.0)
 
 
 def _is_predicted(played: Played) -> bool | None:
@@ -154,13 +160,15 @@ def _chances(played: Sequence[Played]) -> Iterator[tuple[float, float]]:
     by less than the tolerance; and that its mean is the better one though it is worse by more than
     the tolerance.
     """
-    truth, normal = played[0].truth, NormalDist()
+    truth = played[0].truth
+    normal = NormalDist()
     best = min(range(len(truth)), key=truth.__getitem__)
     for other in range(len(truth)):
-        pairs = [(each.values[other], each.values[best]) for each in played]
-        found = [fmean(first) - fmean(second) for first, second in pairs if first and second]
-        if other == best or len(found) < LEAST_DIFFERENCES:
+        pairs = [(suite.values[other], suite.values[best]) for suite in played]
+        differences = [fmean(first) - fmean(second) for first, second in pairs if first and second]
+        if other == best or len(differences) < LEAST_DIFFERENCES:
             continue
-        spread, lead = max(stdev(found), 1e-9), log(truth[other] / truth[best])
+        spread = max(stdev(differences), 1e-9)
+        lead = log(truth[other] / truth[best])
         missed = 1 - normal.cdf((lead + log(1 + TOLERANCE)) / spread - normal.inv_cdf(0.95))
         yield missed, normal.cdf(-lead / spread) if lead > log(1 + TOLERANCE) else 0.0

@@ -18,7 +18,7 @@ FORMS = {"E": EQUAL, "L": LEVELS}
 
 
 def row(name: str, situation: Situation, **changes: Any) -> Row:
-    """``changes`` are of the row."""
+    """The row of a situation, with changes of its fields."""
     return Row(name=name, play=partial(play, situation), **changes)
 
 
@@ -61,7 +61,7 @@ def of_trials(
     slower: float = 0.0,
     **changes: Any,
 ) -> Iterator[Row]:
-    """``changes`` are of the situation."""
+    """The rows of a noise between trials, with changes of their situation."""
     for form in forms:
         levels = tuple(level + slower for level in FORMS[form])
         yield row(

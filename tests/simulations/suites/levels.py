@@ -10,13 +10,14 @@ from typing import Any
 from tests.simulations.suites.logs import STEPS
 from traindyno.core.suite.suite import Run
 
-SLOW_SHARE, SLOWER = 1 / 6, log(1.08)
+SLOW_SHARE = 1 / 6
+SLOWER = log(1.08)
 SLOW_STEP_SECONDS = 5.0  # jobs of a quarter of an hour show a rate of faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """``log_factor`` is by how much the trial is slower than its cell's level."""
+    """A drawn trial; the factor is by how much it is slower than its cell's level."""
 
     log_factor: float
     host_ids: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelNoise:
-    """``start`` begins a suite of so many cells.
+    """The noise between trials; ``start`` begins a suite of so many cells.
 
     ``mean`` is the logarithm of a trial's expected factor.
 
@@ -65,7 +66,7 @@ class LevelNoise:
 
 
 def each_trial(draw: Callable[[random.Random, int, Run], Drawn], **changes: Any) -> LevelNoise:
-    """``draw`` gives each trial of a cell what it has on a new host, whatever the others had."""
+    """The noise that ``draw`` gives each trial of a cell on a new host, whatever the others had."""
 
     def on_new_host(source: random.Random, cell: int, run: Run) -> Drawn:
         return replace(draw(source, cell, run), host_ids=(f"host {run.run_id}",))
@@ -176,7 +177,8 @@ def time_of_day(
     """
 
     def start(source: random.Random, _: int) -> Draw:
-        value, count = source.gauss(0, deviation), source.randrange(40)
+        value = source.gauss(0, deviation)
+        count = source.randrange(40)
 
         def draw(_: int, run: Run) -> Drawn:
             nonlocal value, count

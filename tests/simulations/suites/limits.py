@@ -34,9 +34,9 @@ def play_limit(deviation: float, name: str, number: int) -> Played:
     of_run = hosts(deviation).begin(source, len(COUNTS)).draw
 
     def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
-        found = of_run(cell, run)
+        drawn = of_run(cell, run)
         return pooled_result(
-            source, run, suite, exp(levels[cell] + found.log_factor), found.host_ids
+            source, run, suite, exp(levels[cell] + drawn.log_factor), drawn.host_ids
         ), None
 
     verdict, best, _ = play_suite(suite, f"{name} {number}", draw)

@@ -69,8 +69,8 @@ def on_speed(simulated: Simulated, factor: float) -> Simulated:
         step_seconds=[seconds * factor for seconds in simulated.step_seconds],
         long_run_seconds=simulated.long_run_seconds * factor,
         events=[
-            Event(step=each.step, seconds=each.seconds * factor, name=each.name)
-            for each in simulated.events
+            Event(step=event.step, seconds=event.seconds * factor, name=event.name)
+            for event in simulated.events
         ],
     )
 
@@ -80,7 +80,9 @@ def with_lost_attempts(result: RunResult, count: int, factor: float) -> RunResul
     if not count:
         return result
     lost = [_lost_attempt(number, factor) for number in range(1, count + 1)]
-    billed = (result.billable_seconds or 0.0) + sum(each.billable_seconds or 0.0 for each in lost)
+    billed = (result.billable_seconds or 0.0) + sum(
+        attempt.billable_seconds or 0.0 for attempt in lost
+    )
     return replace(result, attempts=(*lost, *result.attempts), billable_seconds=billed)
 
 
@@ -89,9 +91,11 @@ def pooled_result(
 ) -> RunResult:
     """One of 40 measured logs of even steps, with its steps' time × ``factor``, on these hosts."""
     template = source.choice(_pool())
-    measured, environment = template.measured, template.environment
+    measured = template.measured
+    environment = template.environment
     assert measured is not None and measured.throughput is not None and environment is not None
-    throughput, steady = measured.throughput, measured.steady_seconds or 0.0
+    throughput = measured.throughput
+    steady = measured.steady_seconds or 0.0
     (attempt,) = template.attempts
     longer = (factor - 1) * (
         attempt.phase_seconds["training"] - IMPORT_SECONDS - FIRST_STEP_SECONDS
@@ -124,7 +128,8 @@ def pooled_result(
 def _pool() -> tuple[RunResult, ...]:
     """Only the level of a trial matters there: a step's CV of 2 % is 0.14 % of a run."""
     source = random.Random("pool of quiet logs")
-    runs, suite = [], make_suite(trials=1, matrix={"loader_workers": (0,)}, training={})
+    runs = []
+    suite = make_suite(trials=1, matrix={"loader_workers": (0,)}, training={})
     for _ in range(POOL):
         runs.append(result_of(make_run(make_cell()), suite, [session_of(noise()(source, STEPS))]))
     return tuple(runs)

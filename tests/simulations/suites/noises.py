@@ -60,7 +60,8 @@ def switching(share_of_steps: float, slower: float, dwell: int) -> Process:
     """Two states: slower by ``slower`` in a share of the steps, for ``dwell`` steps on average."""
 
     def simulate(source: random.Random, steps: int) -> Simulated:
-        is_slow, seconds = source.random() < share_of_steps, []
+        is_slow = source.random() < share_of_steps
+        seconds = []
         for quiet in noise()(source, steps).step_seconds:
             leaving = 1 / dwell if is_slow else share_of_steps / (1 - share_of_steps) / dwell
             is_slow ^= source.random() < leaving

@@ -29,8 +29,9 @@ from tests.unit.run_samples import known
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Run, Suite
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.verdict.verdict import Verdict
 
 SEED = "suites 20261123"
 EQUAL = (0.0, 0.0, 0.0, 0.0)
@@ -39,10 +40,11 @@ LEVELS = (0.0, log(1.03), log(1.05), log(1.08))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """``levels``: the logarithm of the seconds of each cell's step, without its noise.
+    """The cells of a suite; ``levels`` are the logarithms of the seconds of their steps, without
+    noise.
 
-    ``processes``: cell → its step times; the others draw from the pool of quiet logs, where only
-    the level matters.
+    ``processes`` has the step times of some cells; the others draw from the pool of quiet logs,
+    where only the level matters.
     """
 
     levels: tuple[float, ...]
@@ -76,10 +78,11 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """``truth``: the expected value of each cell. ``later``: one later run of the recommended cell.
+    """A played suite with the expected value of each cell; ``later`` is one later run of the
+    recommended cell.
 
-    ``values``: cell → the logarithm of what its trials took, as they were drawn; the power of a t
-    test follows from it.
+    ``values`` has the logarithms of each cell's trials as they were drawn; the power of a t test
+    follows from them.
     """
 
     verdict: Verdict
@@ -122,8 +125,8 @@ def play_baseline(situation: Situation, name: str, number: int) -> Played:
     claim.
     """
     played = play(situation, name, number)
-    found = played.verdict.against_baseline
-    return replace(played, is_wrong=found is not None and found.is_detected)
+    against_baseline = played.verdict.against_baseline
+    return replace(played, is_wrong=against_baseline is not None and against_baseline.is_detected)
 
 
 def play_suite(
@@ -134,7 +137,9 @@ def play_suite(
     ``draw``: of a run of the cell of this number, its result and the logarithm of what it took;
     None if it is lost.
     """
-    cells, results, number = cells_of(suite), list[RunResult](), 1
+    cells = cells_of(suite)
+    results = list[RunResult]()
+    number = 1
     seen: list[list[float]] = [[] for _ in cells]
     while runs := plan_round(
         suite, cells, execution_id=execution_id, round_number=number, results=results

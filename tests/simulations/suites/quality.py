@@ -34,9 +34,8 @@ DRAWS = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """``deviation``: CV of the steps to the target between seeds.
-
-    ``levels``: logarithms of the mean steps.
+    """The steps to a target; ``levels`` are the logarithms of their means, ``deviation`` is their
+    CV between seeds.
     """
 
     levels: tuple[float, ...]
@@ -69,7 +68,8 @@ def play_quality(learning: Learning, name: str, number: int) -> Played:
 
     def draw(run: Run, cell: int) -> tuple[RunResult, float | None]:
         pace = fixed[cell] if learning.is_seed_fixed else source.gauss(0, learning.deviation)
-        steps, speed = learning.steps(cell, pace), exp(source.gauss(0, HOSTS))
+        steps = learning.steps(cell, pace)
+        speed = exp(source.gauss(0, HOSTS))
         simulated = on_speed(noise()(source, steps), speed)
         session = session_of(
             simulated,

@@ -17,5 +17,5 @@ PROCESSES = {
     "buffers that drain after 80 steps": level(lambda step: 0.84 if step < 80 else 1.0, 1.0),
 }
 JUDGED_RUNS = tuple(
-    Scenario(name=name, process=each, least_within=0.0) for name, each in PROCESSES.items()
+    Scenario(name=name, process=process, least_within=0.0) for name, process in PROCESSES.items()
 )

@@ -24,7 +24,8 @@ from traindyno.core.run.workload import Workload
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Run, Suite
 
-STEP_SECONDS, FULL_STEPS = 5.0, 25_000
+STEP_SECONDS = 5.0
+FULL_STEPS = 25_000
 TYPES = ("ml.p4d.24xlarge", "ml.g5.48xlarge", "ml.p3.16xlarge", "ml.g4dn.12xlarge")
 
 
@@ -85,11 +86,14 @@ def play_spot(spot: Spot, name: str, number: int) -> Played:
 
 def _sessions(source: random.Random, per_hour: float, factor: float, host: str) -> list[Session]:
     """Until all steps are done: from the newest checkpoint to an interruption or the end."""
-    sessions, done, begin = list[Session](), 0, 0.0
+    sessions = list[Session]()
+    done = 0
+    begin = 0.0
     while True:
         until = source.expovariate(per_hour / 3600) if per_hour else float("inf")
         seconds = [
-            each * STEP_SECONDS * factor for each in noise()(source, STEPS - done).step_seconds
+            factor_of_step * STEP_SECONDS * factor
+            for factor_of_step in noise()(source, STEPS - done).step_seconds
         ]
         finished = _finished(seconds, until)
         is_ended = finished == len(seconds)
@@ -108,8 +112,8 @@ def _sessions(source: random.Random, per_hour: float, factor: float, host: str) 
 
 def _finished(seconds: list[float], until: float) -> int:
     passed = FIRST_STEP_SECONDS
-    for count, each in enumerate(seconds):
-        passed += each
+    for count, second in enumerate(seconds):
+        passed += second
         if passed > until:
             return count
     return len(seconds)
@@ -139,8 +143,10 @@ def _with_interruptions(result: RunResult, sessions: list[Session]) -> RunResult
 
 def _later(spot: Spot, source: random.Random, cell: int) -> float:
     factor = exp(spot.levels[cell] + source.gauss(0, spot.deviation))
-    step, per_second = STEP_SECONDS * factor, spot.per_hour[cell] / 3600
-    left, seconds = FULL_STEPS * step, FIXED_SECONDS
+    step = STEP_SECONDS * factor
+    per_second = spot.per_hour[cell] / 3600
+    left = FULL_STEPS * step
+    seconds = FIXED_SECONDS
     while True:
         until = source.expovariate(per_second) if per_second else float("inf")
         if until >= left:

@@ -24,29 +24,29 @@ HEAD = [
 
 
 def suites(count: int = SUITES) -> Iterator[list[str]]:
-    """``count`` of each row; fewer of those that take long."""
+    """The rows of the table, from so many suites of each; fewer of the slow ones."""
     yield [f"{count} suites of each row", *HEAD]
     for row in ROWS:
-        found = measure(row, count)
-        yield table_row(row, found)
+        figures = measure(row, count)
+        yield table_row(row, figures)
 
 
-def table_row(row: Row, found: Figures) -> list[str]:
+def table_row(row: Row, figures: Figures) -> list[str]:
     shares = (
-        found.wrong,
-        found.undecided,
-        found.covered,
-        found.predicted,
-        found.within,
-        found.regret,
+        figures.wrong,
+        figures.undecided,
+        figures.covered,
+        figures.predicted,
+        figures.within,
+        figures.regret,
     )
-    return [row.name, *map(percent, shares), _limits(row, found)]
+    return [row.name, *map(percent, shares), _limits(row, figures)]
 
 
-def _limits(row: Row, found: Figures) -> str:
+def _limits(row: Row, figures: Figures) -> str:
     """The limits that are not kept; in parentheses those that no rule can keep in this row."""
-    excused = [f"({name})" for name in found.excused(row)]
-    return ", ".join([*found.missed(row), *excused]) or "–"
+    excused = [f"({name})" for name in figures.excused(row)]
+    return ", ".join([*figures.missed(row), *excused]) or "–"
 
 
 def runs(
@@ -54,8 +54,8 @@ def runs(
 ) -> Iterator[list[str]]:
     yield [f"one run of {steps} steps", "within 2 %", "left open", "not steady", "wrong"]
     for scenario in scenarios:
-        found = judge(scenario.process, repetitions(count, scenario.name), steps=steps)
+        judged = judge(scenario.process, repetitions(count, scenario.name), steps=steps)
         yield [
             scenario.name,
-            *map(percent, (found.within, found.undecided, found.not_steady, found.wrong)),
+            *map(percent, (judged.within, judged.undecided, judged.not_steady, judged.wrong)),
         ]

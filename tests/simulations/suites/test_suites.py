@@ -29,11 +29,11 @@ NEAR_A_LIMIT = (
     "row", [row for row in ROWS if row.name not in NOT_HELD], ids=lambda row: row.name
 )
 def test_suite_recommends_no_worse_cell_and_says_how_sure_it_is(row: Row) -> None:
-    found = measure(row, max(SUITES, 90) if row.name in NEAR_A_LIMIT else SUITES)
-    assert not found.missed(row), found
+    figures = measure(row, max(SUITES, 90) if row.name in NEAR_A_LIMIT else SUITES)
+    assert not figures.missed(row), figures
 
 
 @pytest.mark.parametrize("scenario", JUDGED_RUNS, ids=lambda scenario: scenario.name)
 def test_rate_is_right_or_the_run_is_called_not_steady(scenario: Scenario) -> None:
-    found = judge(scenario.process, repetitions(RUNS, scenario.name), steps=STEPS)
-    assert found.wrong <= 0.05 + 2 * (0.05 * 0.95 / RUNS) ** 0.5, found
+    judged = judge(scenario.process, repetitions(RUNS, scenario.name), steps=STEPS)
+    assert judged.wrong <= 0.05 + 2 * (0.05 * 0.95 / RUNS) ** 0.5, judged

@@ -10,7 +10,8 @@ from tests.simulations.suites.figures import Row
 from tests.simulations.suites.forms import of_trials, row
 from tests.simulations.suites.play import Situation, play_baseline
 
-THREE, TEN = (0.0, log(1.03)), (0.0, log(1.1))
+THREE = (0.0, log(1.03))
+TEN = (0.0, log(1.1))
 FIVE_ALIKE = tuple(0.0025 * cell if cell < 5 else 0.02 + 0.01 * (cell - 4) for cell in range(30))
 
 
@@ -66,10 +67,8 @@ HOSTS = (
         )
     ),
 )
-COLD, DAY = (
-    "first trial of each cell slower by 12 %",
-    "time of day: AR 0.95, CV 3 %, and a sine of 2 %",
-)
+COLD = "first trial of each cell slower by 12 %"
+DAY = "time of day: AR 0.95, CV 3 %, and a sine of 2 %"
 # All trials are of one afternoon: the blocks compare the cells, and no trial shows another time of
 # day.
 ONE_AFTERNOON = ("covered",)

@@ -28,6 +28,7 @@ WIDTHS: Any = {
     "num_attention_heads": 2,
     "intermediate_size": 32,
 }
+folder = checkpoint_folder()
 
 
 def train(folder: str | None, last_step: int, *callbacks: TrainerCallback) -> Any:
@@ -52,7 +53,6 @@ def train(folder: str | None, last_step: int, *callbacks: TrainerCallback) -> An
 
 
 whole = train("whole", 6)
-folder = checkpoint_folder()
 train(folder, 4, StepLogCallback())
 assert folder is not None
 with Path(folder, "checkpoint-4", "model.safetensors").open("r+b") as weights:

@@ -20,6 +20,15 @@ tokens = torch.randint(5, 50, (int(sys.argv[2]), 8), generator=generator)
 ROWS: Any = [
     {"input_ids": row, "labels": torch.randint(0, 2, (), generator=generator)} for row in tokens
 ]
+model = BertForSequenceClassification(
+    BertConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+    )
+)
 
 
 class LogsInItsLoss(Trainer):
@@ -35,15 +44,6 @@ class PackingArguments(TrainingArguments):
 
 
 torch.manual_seed(0)
-model = BertForSequenceClassification(
-    BertConfig(
-        vocab_size=50,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-    )
-)
 if sys.argv[3:] == ["nan"]:
     torch.nn.init.constant_(model.classifier.weight, float("nan"))
 arguments = (PackingArguments if sys.argv[3:] == ["packing"] else TrainingArguments)(

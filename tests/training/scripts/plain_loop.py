@@ -21,7 +21,8 @@ def main(mode: str) -> None:
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    data, target = torch.randn(8, 4), torch.randn(8, 1)
+    data = torch.randn(8, 4)
+    target = torch.randn(8, 1)
     for number in range(6):
         with step_log.step(batch=(data, target)) as step:
             loss = nn.functional.mse_loss(model(data), target)

@@ -17,6 +17,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 trl: Any = importlib.import_module("trl")
 folder, asked = map(Path, sys.argv[1:])
+questions = json.loads(asked.read_text())
 
 
 def rows_of(name: str, rows: list[dict[str, Any]], options: dict[str, Any]) -> Any:
@@ -45,10 +46,9 @@ def rows_of(name: str, rows: list[dict[str, Any]], options: dict[str, Any]) -> A
             )
         except (TemplateError, TypeError, ValueError, RuntimeError) as error:
             return str(error)
-        found = trainer.train_dataset
-        return [[row["input_ids"], row["labels"]] for row in found]
+        dataset = trainer.train_dataset
+        return [[row["input_ids"], row["labels"]] for row in dataset]
 
 
-questions = json.loads(asked.read_text())
 answers = [rows_of(*question) for question in questions]
 sys.stdout.write(f"\n{json.dumps(answers)}\n")

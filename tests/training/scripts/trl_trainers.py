@@ -18,7 +18,8 @@ from transformers import (
 
 from traindyno.callbacks.hf_trainer import StepLogCallback
 
-ROWS, EPOCHS = 10, 2
+ROWS = 10
+EPOCHS = 2
 GENERATIONS = 2  # answers to each prompt
 # Where each trainer is, and what its configuration has beside the common options
 PLACES = {
@@ -66,7 +67,7 @@ answered: list[str] = []
 
 def reward(completions: list[str], **_: object) -> list[float]:
     answered.extend(completions)
-    return [float(len(each)) for each in completions]
+    return [float(len(completion)) for completion in completions]
 
 
 with tempfile.TemporaryDirectory() as output:

@@ -24,7 +24,7 @@ def write(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_a_plan_says_which_file_each_split_reads_and_which_none(tmp_path: Path) -> None:
+def test_a_plan_names_the_file_of_each_split_and_the_unread_ones(tmp_path: Path) -> None:
     beside = write(tmp_path, "data.csv", "test.csv", "README.md")
     suite = suite_with(Dataset(path="data", evaluation_split="test"))
     assert list(data_lines(suite, beside=beside)) == [
@@ -44,13 +44,13 @@ def test_a_plan_says_that_evaluation_takes_a_part_of_the_training_data(tmp_path:
     assert list(data_lines(scheduled, beside=beside)) == [first, held_out]
 
 
-def test_files_that_no_run_could_read_are_refused_by_the_plan(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused_by_the_plan(tmp_path: Path) -> None:
     suite = suite_with(Dataset(path="data", evaluation_split="test"))
     with pytest.raises(DatasetFilesInvalid, match="belongs to the split 'test'"):
         list(data_lines(suite, beside=write(tmp_path, "a.csv", "b.csv")))
 
 
-def test_data_that_is_elsewhere_and_a_scripts_has_no_lines(tmp_path: Path) -> None:
+def test_data_elsewhere_and_a_scripts_own_have_no_lines(tmp_path: Path) -> None:
     beside = write(tmp_path, "a.csv", "b.json")
     assert data_lines(suite_with(Dataset(path="data"), task=Task.SCRIPT), beside=beside) == []
     for path in ("wikimedia/wikipedia", "s3://bucket/data"):
@@ -69,9 +69,7 @@ def test_a_folder_of_tokens_is_not_looked_at_as_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "target"), [("more", "shards"), ("b.csv", "shards/b.csv"), ("lost.csv", "nowhere")]
 )
-def test_a_link_that_is_not_followed_is_not_passed_over(
-    name: str, target: str, tmp_path: Path
-) -> None:
+def test_an_unfollowed_link_is_not_passed_over(name: str, target: str, tmp_path: Path) -> None:
     """To a folder, to a file outside the folder, and to nothing."""
     beside = write(tmp_path, "a.csv", "README.md")
     (tmp_path / "shards").mkdir()

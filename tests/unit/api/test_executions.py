@@ -25,7 +25,7 @@ from tests.unit.run_samples import completed_result, failed_result
 from tests.unit.suites import unprepared_document
 from traindyno.api import executions, plans
 from traindyno.api.executions import SuiteExecution, find_execution, plan, run
-from traindyno.api.lab_target import Lab, LabChoiceRefused, LabTarget
+from traindyno.api.lab_target import Lab, LabChoiceRefused, LabTarget, StillRunning
 from traindyno.api.notebook import (
     FigureMissing,
     NotebookDisplay,
@@ -46,11 +46,18 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.suite.suite import Suite as CheckedSuite
 from traindyno.core.verdict.report_data import Report
 from traindyno.features import FEATURES
+from traindyno.lab.continue_suite import CONTINUES
 from traindyno.report.html import render
 
 DOCUMENT = unprepared_document(
     workload={**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"}
 )
+PREPARED = {
+    **DOCUMENT["workload"],
+    "dataset": {"path": "s3://bucket/texts/", "text_column": "text"},
+}
+PREPARED_PRICES = PRICES.replace("1.408", "1.408, ml.m5.2xlarge: 0.461")
+DENIED = ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetProducts")
 
 
 def sample_report() -> Report:
@@ -106,12 +113,19 @@ def test_a_run_starts_the_suite_under_its_name(monkeypatch: pytest.MonkeyPatch) 
         find_execution("other")
 
 
-PREPARED = {
-    **DOCUMENT["workload"],
-    "dataset": {"path": "s3://bucket/texts/", "text_column": "text"},
-}
-PREPARED_PRICES = PRICES.replace("1.408", "1.408, ml.m5.2xlarge: 0.461")
-DENIED = ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetProducts")
+def test_a_run_continues_an_execution_once_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = target_of(empty_lab())
+    monkeypatch.setattr(clients, "s3", lambda: None)
+    use(monkeypatch, target)
+    suite = Suite.of(**DOCUMENT)
+    run(suite, name="first", say=lambda _: None)
+    with pytest.raises(StillRunning, match="first is still running"):
+        run(suite, name="rest", continues="first", say=lambda _: None)
+    target.executions.stop("first", reason="enough")
+    started: dict[str, Any] = {}
+    monkeypatch.setattr(type(target.executions), "start", lambda _, *given: started.update([given]))
+    assert run(suite, continues="first", name="rest", say=lambda _: None).execution_id == "rest"
+    assert started["rest"] == {**suite.document, CONTINUES: "first"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +137,7 @@ DENIED = ClientError({"Error": {"Code": "AccessDeniedException"}}, "GetProducts"
         (1.5, ENOUGH, 0),
     ],
 )
-def test_a_run_starts_nothing_of_a_suite_that_its_plan_refuses(
+def test_a_run_starts_nothing_of_a_suite_refused_by_its_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_usd: float, quotas: str, reasons: int
 ) -> None:
     price_path = tmp_path / "prices.yaml"
@@ -151,12 +165,12 @@ def test_a_run_starts_nothing_of_a_suite_that_its_plan_refuses(
         return
     with pytest.raises(SuiteRefused) as refused:
         run(suite, name="mine", say=lambda _: None)
-    assert refused.value.reasons == (f"refused for {reasons} reasons:", *planned.refusals)
+    assert refused.value.reasons == (*planned.refusals, f"can't start: {reasons} reasons above")
     with pytest.raises(ExecutionUnknown):
         find_execution("mine")
 
 
-def test_who_may_not_read_prices_starts_a_run_that_the_lab_checks(
+def test_without_a_permission_for_prices_the_lab_checks_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def read(*_: object, **__: object) -> PlanInputs:
@@ -176,10 +190,12 @@ def test_results_have_a_row_for_each_run(monkeypatch: pytest.MonkeyPatch) -> Non
     use(monkeypatch, stored(report))
     results = SuiteExecution("execution-1", Lab()).results()
     assert isinstance(results, Results)
-    assert [row.summary.run_id for row in results] == [each.run.run_id for each in report.results]
+    assert [row.summary.run_id for row in results] == [
+        result.run.run_id for result in report.results
+    ]
     assert all(row.settings for row in results)
     frame = results.frame()
-    assert list(frame["outcome"]) == [each.outcome.value for each in report.results]
+    assert list(frame["outcome"]) == [result.outcome.value for result in report.results]
     assert set(results[0].settings) < set(frame.columns)
     assert len(results[1:]) == len(results) - 1
     table = results._repr_html_()
@@ -187,17 +203,27 @@ def test_results_have_a_row_for_each_run(monkeypatch: pytest.MonkeyPatch) -> Non
     assert SuiteExecution("execution-1", Lab()).verdict() == report.verdict
 
 
+def test_a_frame_without_runs_has_all_columns() -> None:
+    report = sample_report()
+    columns = list(results_of(report).frame().columns)
+    without_runs = results_of(replace(report, results=()))
+    assert "cost_usd" in columns
+    for results in (without_runs, results_of(report)[:0]):
+        assert list(results.frame().columns) == columns
+        assert len(results.frame()) == 0
+
+
 def test_text_of_a_script_is_no_markup_of_a_notebook() -> None:
     report = sample_report()
     hostile = replace(report.results[-1], message="<script>alert(1)</script>\x1b[2J")
     table = results_of(replace(report, results=(hostile,)))._repr_html_()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\x1b[2J" in table
-    page = ReportPage(report, '<html>"</html>')._repr_html_()
+    page = ReportPage(report, '<html>"</html>', ())._repr_html_()
     assert page.startswith('<iframe sandbox srcdoc="&lt;html&gt;&quot;&lt;/html&gt;"')
 
 
 def test_a_figure_is_a_section_of_the_report(tmp_path: Path) -> None:
-    report = ReportPage(sample_report(), render(sample_report(), FEATURES))
+    report = ReportPage(sample_report(), render(sample_report(), FEATURES), FEATURES)
     assert "cells" in report.figures
     cells = report.figure("cells").html
     assert 'id="cells"' in cells
@@ -239,7 +265,7 @@ def test_progress_is_drawn_in_place_and_keeps_the_lines_of_ended_runs() -> None:
     assert "no progress: <b>stalled</b>" in repr(drawn[-1])
 
 
-def test_a_notebook_is_where_ipython_has_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ipythons_kernel_marks_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     def ipython(shell: object) -> None:
         shown = SimpleNamespace(display=lambda *_, **__: SimpleNamespace(update=lambda _: None))
         monkeypatch.setitem(
@@ -257,12 +283,14 @@ def test_a_notebook_is_where_ipython_has_a_kernel(monkeypatch: pytest.MonkeyPatc
     assert isinstance(display_here(print), NotebookDisplay)
 
 
-def test_an_account_is_that_of_a_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_account_holds_for_its_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
     clients.forget()
-    own, session, before = clients.s3(), boto3.DEFAULT_SESSION, dict(os.environ)
+    own = clients.s3()
+    session = boto3.DEFAULT_SESSION
+    before = dict(os.environ)
     keys = {"AWS_ACCESS_KEY_ID": "inside", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "eu-west-1"}
     with pytest.raises(KeyError), account_of({**before, **keys, "AWS_DEFAULT_REGION": "eu-west-1"}):
         assert clients.s3().meta.region_name == "eu-west-1"
@@ -274,7 +302,7 @@ def test_an_account_is_that_of_a_block_only(monkeypatch: pytest.MonkeyPatch) -> 
     clients.forget()
 
 
-def test_a_default_lab_is_the_one_of_the_aws_settings() -> None:
+def test_a_default_lab_comes_from_the_aws_settings() -> None:
     assert Lab() == executions.AWS
     assert (Lab(local=True).name, Lab(name="x").name) == ("traindyno", "x")
 
@@ -299,7 +327,7 @@ def test_a_misspelt_name_gets_the_nearest_ones_and_the_latest_ones() -> None:
     assert said.startswith(
         'lab traindyno has no execution "albert1": did you mean "albert-1" or "albert-2"? '
     )
-    latest = [found.execution_id for found in target.executions.list_latest(5)]
+    latest = [execution.execution_id for execution in target.executions.list_latest(5)]
     assert said.endswith(
         f"Expected one of the executions that `traindyno list --local` shows: {', '.join(latest)}, "
         "…"

@@ -29,8 +29,8 @@ def interface() -> Iterator[str]:
         value = getattr(traindyno, name)
         yield f"{name}{signature(value)}"
         if inspect.isclass(value):
-            for member, found in sorted(vars(value).items()):
-                plain = found.__func__ if isinstance(found, classmethod) else found
+            for member, attribute in sorted(vars(value).items()):
+                plain = attribute.__func__ if isinstance(attribute, classmethod) else attribute
                 if not member.startswith("_"):
                     yield f"{name}.{member}{signature(plain) if inspect.isfunction(plain) else ''}"
 
@@ -38,16 +38,18 @@ def interface() -> Iterator[str]:
 def signature(value: object) -> str:
     if isinstance(value, type) and issubclass(value, Exception):
         return ""
-    found = inspect.signature(value)  # type: ignore[arg-type]
+    described = inspect.signature(value)  # type: ignore[arg-type]
     return str(
-        found.replace(
+        described.replace(
             return_annotation=inspect.Signature.empty,
             parameters=[
-                each.replace(
+                parameter.replace(
                     annotation=inspect.Parameter.empty,
-                    default=each.default if each.default is inspect.Parameter.empty else Default(),
+                    default=parameter.default
+                    if parameter.default is inspect.Parameter.empty
+                    else Default(),
                 )
-                for each in found.parameters.values()
+                for parameter in described.parameters.values()
             ],
         )
     )
@@ -62,26 +64,28 @@ def test_the_package_its_types_and_the_page_have_the_same_names() -> None:
     stub = (ROOT / "traindyno" / "__init__.pyi").read_text()
     typed = re.findall(r"from (\S+) import (\w+) as (\w+)", stub)
     assert sorted(name for _, *names in typed for name in names) == sorted(NAMES * 2)
-    listed = (ROOT / "docs" / "python.md").read_text().split("## Names")[1].partition("`tests/")[0]
-    assert sorted(re.findall(r"`(\w+)`", listed)) == NAMES
+    section = (ROOT / "docs" / "python.md").read_text().split("## Names")[1].partition("\n## ")[0]
+    paragraph, _, table = section.partition("| error |")
+    listed = re.findall(r"`(\w+)`", paragraph) + re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
+    assert sorted(listed) == NAMES
     modules = {name: f"traindyno.{module}" for name, module in vars(traindyno)["_API"].items()}
     assert {name: module for module, name, _ in typed} == modules
     for name in NAMES:
-        found = getattr(traindyno, name)
-        assert (found.__name__, found.__module__) == (name, modules[name])
+        exported = getattr(traindyno, name)
+        assert (exported.__name__, exported.__module__) == (name, modules[name])
 
 
-def test_a_person_who_lists_the_package_sees_its_names() -> None:
+def test_a_listing_of_the_package_shows_its_names() -> None:
     assert {*NAMES, "__version__"} <= {*dir(traindyno)}
 
 
-def test_a_program_can_catch_each_error_that_a_public_name_promises() -> None:
+def test_a_program_can_catch_each_promised_error_of_a_public_name() -> None:
     """By its own name; the page lists all of them with what they mean."""
     promised: set[str] = set()
     for name in NAMES:
         value = getattr(traindyno, name)
-        for each in (value, *(vars(value).values() if inspect.isclass(value) else ())):
-            said = inspect.getdoc(getattr(each, "__func__", each)) or ""
+        for documented in (value, *(vars(value).values() if inspect.isclass(value) else ())):
+            said = inspect.getdoc(getattr(documented, "__func__", documented)) or ""
             promised |= {
                 word
                 for text in said.split("Raises")[1:]

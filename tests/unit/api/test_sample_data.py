@@ -26,13 +26,13 @@ def test_lines_are_comments_or_code_and_strings_are_neither(tmp_path: Path) -> N
 
 def test_labelled_sample_has_two_balanced_splits_without_a_line_in_common(tmp_path: Path) -> None:
     write_sample("sample:comments-and-code", tmp_path)
-    found = {}
+    contents = {}
     for split, count in (("train", 4000), ("test", 800)):
         with (tmp_path / f"{split}.csv").open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         assert len(rows) == count
         assert sum(int(row["label"]) for row in rows) == count / 2
-        found[split] = {row["content"] for row in rows}
+        contents[split] = {row["content"] for row in rows}
     assert (
-        len(found["train"] & found["test"]) < 40
+        len(contents["train"] & contents["test"]) < 40
     )  # the licence and the imports that many files have

@@ -10,8 +10,20 @@ from botocore.stub import ANY, Stubber
 
 from tests.unit.stubbed import stubbed
 from traindyno.api.local_paths import StagingRefused, travel_lines
-from traindyno.api.staging import StagingArea
+from traindyno.api.staging import StagingArea, renew_staged
+from traindyno.aws.objects import Objects
 from traindyno.travelling_files import allowed_paths
+
+CHECKPOINT = (
+    "config.json",
+    "model.safetensors",
+    "optimizer.pt",
+    "rng_state_1.pth",
+    "scheduler.pt",
+    "trainer_state.json",
+    "training_args.bin",
+    "global_step12/zero_pp_rank_0_optim_states.pt",
+)
 
 
 @pytest.fixture
@@ -64,7 +76,7 @@ def test_a_chat_template_is_sent_and_a_name_of_the_tokenizer_stays(
         assert staged["workload"]["dataset"]["chat_template"].startswith(begin)
 
 
-def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
+def test_an_existing_object_is_sent_again_only_before_it_expires(
     tmp_path: Path, s3: tuple[Any, Stubber]
 ) -> None:
     client, stubber = s3
@@ -89,6 +101,33 @@ def test_object_that_is_there_already_is_sent_again_only_before_it_expires(
     assert document["workload"]["source"] == "own"
 
 
+def test_a_stored_suites_uploads_are_renewed_before_they_expire(s3: tuple[Any, Stubber]) -> None:
+    """Its local files may be gone. Other buckets are not the lab's, nor other prefixes staged."""
+    client, stubber = s3
+    data = f"data/{'a' * 64}/"
+    aged = {
+        f"{data}{days}.csv": {
+            "Key": f"{data}{days}.csv",
+            "LastModified": datetime.now(UTC) - timedelta(days=days),
+        }
+        for days in (29, 31)
+    }
+    stubber.add_response(
+        "list_objects_v2", {"Contents": [*aged.values()]}, {"Bucket": "results", "Prefix": data}
+    )
+    old = f"{data}31.csv"
+    place = {"Bucket": "results", "Key": old}
+    stubber.add_response("head_object", {"ContentLength": 3, "ETag": "x"}, place)
+    copy = {**place, "CopySource": place, "MetadataDirective": "REPLACE"}
+    stubber.add_response("copy_object", {}, copy)
+    document = suite_with(
+        dataset={"path": f"s3://results/{data}"},
+        model={"path": f"s3://other/{data}"},
+        channels={"again": f"s3://results/{data}", "own": "s3://results/models/mine/"},
+    )
+    renew_staged(document, Objects(client, "results"))
+
+
 def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     document = suite_with(
         dataset={"path": "nyu-mll/glue"},
@@ -98,7 +137,7 @@ def test_hub_ids_and_s3_uris_stay_as_they_are(tmp_path: Path, s3: tuple[Any, Stu
     assert stage(s3[0], tmp_path).stage_suite(document) == document
 
 
-def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(tmp_path: Path) -> None:
+def test_an_entry_point_or_data_left_behind_are_refused_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StagingRefused, match="contains no files"):
         list(travel_lines({"dataset": {"path": "empty"}}, beside=tmp_path))
@@ -119,18 +158,6 @@ def test_an_entry_point_or_data_that_would_stay_are_refused_with_the_remedy(tmp_
     )
     with pytest.raises(StagingRefused, match=words):
         list(travel_lines({"dataset": {"path": "data"}}, beside=tmp_path))
-
-
-CHECKPOINT = (
-    "config.json",
-    "model.safetensors",
-    "optimizer.pt",
-    "rng_state_1.pth",
-    "scheduler.pt",
-    "trainer_state.json",
-    "training_args.bin",
-    "global_step12/zero_pp_rank_0_optim_states.pt",
-)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +183,7 @@ def test_of_a_trainers_checkpoint_a_built_in_task_gets_the_model(
     assert f"staging {count} files" in told[0]
 
 
-def test_what_is_allowed_is_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
+def test_allowed_files_are_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     client, stubber = s3
     for name in ("train.py", ".env", ".env.example"):
         (tmp_path / name).write_text("x")
@@ -180,9 +207,7 @@ def test_what_is_allowed_is_sent_with_the_rest(tmp_path: Path, s3: tuple[Any, St
     assert sent == {0: {"train.py"}, 1: {"train.py", ".env.example"}}
 
 
-def test_names_alone_are_those_of_what_would_be_sent(
-    tmp_path: Path, s3: tuple[Any, Stubber]
-) -> None:
+def test_a_listing_of_names_equals_the_sent_files(tmp_path: Path, s3: tuple[Any, Stubber]) -> None:
     client, stubber = s3
     (tmp_path / "data.csv").write_text("a,b\n1,2\n")
     (tmp_path / "train.py").write_text("print(1)")

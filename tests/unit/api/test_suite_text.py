@@ -81,7 +81,7 @@ def test_numbers_are_numbers_and_words_are_words(tmp_path: Path) -> None:
         ('a: "\\ud800"', "not valid YAML: the text contains NUL or a lone surrogate"),
     ],
 )
-def test_text_that_is_no_suite_is_refused_with_its_line(
+def test_text_without_a_suite_is_refused_with_its_line(
     tmp_path: Path, text: str, says: str
 ) -> None:
     with pytest.raises(SuiteUnreadable, match=says):
@@ -110,12 +110,12 @@ def test_a_text_with_too_many_values_is_refused_before_its_rest_is_parsed(
         read_suite_text(path)
 
 
-def test_an_alias_stands_for_what_it_names(tmp_path: Path) -> None:
+def test_an_alias_stands_for_its_anchor(tmp_path: Path) -> None:
     suite = read_suite_text(write(tmp_path, "a: &a {x: 1}\nb: *a\nc:\n  <<: *a\n  y: 2\n"))
     assert suite.document == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
 
 
-def test_a_file_that_never_ends_is_refused() -> None:
+def test_an_endless_file_is_refused() -> None:
     with pytest.raises(SuiteUnreadable, match="more than 10 MiB of text"):
         read_suite_text(Path("/dev/zero"))
 

@@ -17,7 +17,7 @@ from traindyno.sagemaker.job_settings import JobSettings, LabJobs
 from traindyno.sagemaker.request import build_training_job_request
 
 
-def test_the_winning_request_is_that_of_the_cell_in_a_job_of_its_own() -> None:
+def test_the_winning_request_is_for_the_cell_in_a_job_of_its_own() -> None:
     suite = parse_suite(script_document())
     results = [
         completed_result(cell, trial, step_seconds=1 + index + trial / 100, suite=suite)
@@ -40,7 +40,9 @@ def test_the_winning_request_is_that_of_the_cell_in_a_job_of_its_own() -> None:
         results_bucket="results",
         source_s3_uri="s3://results/source.tar.gz",
     )
-    best = next(each.run for each in results if each.run.cell.cell_id == report.verdict.recommended)
+    best = next(
+        result.run for result in results if result.run.cell.cell_id == report.verdict.recommended
+    )
     assert request == build_training_job_request(best, suite, attempt=1, settings=settings)
     nothing = replace(report, verdict=replace(report.verdict, recommended=None))
     with pytest.raises(SdkJobRefused, match="recommends no cell: expected a verdict with a cell"):

@@ -61,8 +61,10 @@ def eventually(is_true: Callable[[], bool]) -> None:
 
 
 class JobsContract:
-    """``jobs``, ``request`` for a job of a name, and ``end`` of a running job with an exit status
-    are the fixtures.
+    """The contract of training jobs.
+
+    Its fixtures are ``jobs``, ``request`` for a job of a name, and ``end`` of a running job with an
+    exit status.
     """
 
     @pytest.fixture
@@ -126,8 +128,8 @@ class JobsContract:
 
 
 class ExecutionsContract:
-    """``executions`` of a state machine of its own; ``end`` of a running one, with an error and
-    ``CAUSE`` or without.
+    """The contract of executions; its fixtures are ``executions`` of a state machine of its own,
+    and ``end`` of a running one, with an error and ``CAUSE`` or without.
 
     No test repeats a start: MiniStack refuses it, and Step Functions accepts it while the execution
     runs.
@@ -140,11 +142,11 @@ class ExecutionsContract:
         return name
 
     def test_a_started_execution_runs(self, executions: Executions, started: str) -> None:
-        found = executions.describe(started)
-        assert (found.execution_id, found.is_running) == (started, True)
-        assert (found.ended_at, found.error, found.cause) == (None, None, None)
+        execution = executions.describe(started)
+        assert (execution.execution_id, execution.is_running) == (started, True)
+        assert (execution.ended_at, execution.error, execution.cause) == (None, None, None)
         assert list(executions.list_running()) == [started]
-        assert [each.execution_id for each in executions.list_latest(5)] == [started]
+        assert [execution.execution_id for execution in executions.list_latest(5)] == [started]
 
     @pytest.mark.parametrize(
         ("error", "status"),
@@ -161,30 +163,37 @@ class ExecutionsContract:
     ) -> None:
         end(started, error)
         eventually(lambda: not executions.describe(started).is_running)
-        found = executions.describe(started)
-        assert (found.status, found.error, found.cause) == (status, error, CAUSE if error else None)
-        assert found.ended_at is not None
-        assert found.ended_at >= found.started_at
+        execution = executions.describe(started)
+        assert (execution.status, execution.error, execution.cause) == (
+            status,
+            error,
+            CAUSE if error else None,
+        )
+        assert execution.ended_at is not None
+        assert execution.ended_at >= execution.started_at
         assert list(executions.list_running()) == []
 
     def test_a_stopped_execution_carries_the_reason(
         self, executions: Executions, started: str
     ) -> None:
         executions.stop(started, reason="stopped by ada")
-        found = executions.describe(started)
-        assert (found.status, found.error, found.cause) == (
+        execution = executions.describe(started)
+        assert (execution.status, execution.error, execution.cause) == (
             "ABORTED",
             "StoppedByUser",
             "stopped by ada",
         )
-        assert found.ended_at is not None
+        assert execution.ended_at is not None
         assert list(executions.list_running()) == []
 
     def test_the_latest_executions_come_first(self, executions: Executions, started: str) -> None:
         later = new_name("later")
         executions.start(later, SUITE)
-        assert [each.execution_id for each in executions.list_latest(5)] == [later, started]
-        assert [each.execution_id for each in executions.list_latest(1)] == [later]
+        assert [execution.execution_id for execution in executions.list_latest(5)] == [
+            later,
+            started,
+        ]
+        assert [execution.execution_id for execution in executions.list_latest(1)] == [later]
         assert set(executions.list_running()) == {started, later}
 
     def test_an_unknown_execution_has_its_own_error(
@@ -196,7 +205,7 @@ class ExecutionsContract:
 
 
 class AnswersContract:
-    """``answers``, and ``token`` of a task that waits."""
+    """The contract of answers; its fixtures are ``answers``, and ``token`` of a task that waits."""
 
     def test_a_task_takes_one_answer(self, answers: TaskAnswers, token: str) -> None:
         assert answers.succeed(token, {"run_id": "r"})
@@ -209,12 +218,12 @@ class AnswersContract:
 
 
 class QuotasContract:
-    """``quotas_of`` an account without jobs, with one applied value of every quota of instances;
-    None: with none.
+    """The contract of quotas; its fixture gives the quotas of an account without jobs, with one
+    applied value of every quota of instances or, for None, with none.
     """
 
     @pytest.mark.parametrize("applied", [None, 0, 4])
-    def test_a_quota_of_instances_has_its_value_and_what_is_in_use(
+    def test_a_quota_of_instances_has_its_value_and_its_use(
         self, quotas_of: Callable[[int | None], Quotas], applied: int | None
     ) -> None:
         quotas = (
@@ -236,7 +245,8 @@ class QuotasContract:
     def test_limits_of_one_job_count_nothing_in_use(
         self, quotas_of: Callable[[int | None], Quotas]
     ) -> None:
-        size, run_time = job_size_quota(Purchase.ON_DEMAND), run_time_quota()
+        size = job_size_quota(Purchase.ON_DEMAND)
+        run_time = run_time_quota()
         assert quotas_of(4).read([size, run_time], now=NOW) == {
             size.name: QuotaReading(quota=size, applied=4, default=size.default, in_use=None),
             run_time.name: QuotaReading(
@@ -244,9 +254,7 @@ class QuotasContract:
             ),
         }
 
-    def test_a_quota_that_nobody_lists_says_so(
-        self, quotas_of: Callable[[int | None], Quotas]
-    ) -> None:
+    def test_an_unlisted_quota_says_so(self, quotas_of: Callable[[int | None], Quotas]) -> None:
         quota = instance_quota("ml.new9.xlarge", Purchase.ON_DEMAND)
         reading = QuotaReading(
             quota=quota, applied=None, default=None, in_use=None, is_not_listed=True
@@ -255,7 +263,9 @@ class QuotasContract:
 
 
 class ListingContract:
-    """``listing``, and ``put`` of an object's content by its URI in ``bucket``."""
+    """The contract of listings; its fixtures are ``listing``, and ``put`` of an object's content by
+    its URI in ``bucket``.
+    """
 
     def test_the_digest_is_of_names_and_contents_below_the_prefix(
         self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
@@ -276,7 +286,7 @@ class ListingContract:
         put(f"{changed}more.csv", b"c,3")
         assert listing.content(FIELD, changed)[0] == other_digest, "listed once for one suite"
 
-    def test_a_prefix_that_takes_objects_beside_its_folder_names_two(
+    def test_a_prefix_with_objects_beside_its_folder_names_two(
         self, listing: DataListing, put: Callable[[str, bytes], None], bucket: str
     ) -> None:
         place = f"s3://{bucket}/{new_name('data')}"
@@ -299,7 +309,7 @@ class ListingContract:
         with pytest.raises(SuiteRefused, match=f"{FIELD}: {uri} has no objects"):
             listing.content(FIELD, uri)
 
-    def test_a_bucket_that_does_not_exist_is_refused(self, listing: DataListing) -> None:
+    def test_a_missing_bucket_is_refused(self, listing: DataListing) -> None:
         uri = f"s3://{new_name('unknown')}/data/"
         with pytest.raises(
             SuiteRefused, match=rf"{FIELD}: the lab can't list {uri} \(NoSuchBucket\)"
@@ -312,9 +322,11 @@ class LogWriter(Protocol):
 
 
 class LogTailContract:
-    """``log_tail``, and ``write`` of a stream's lines, which are as old as the seconds given."""
+    """The contract of log tails; its fixtures are ``log_tail``, and ``write`` of a stream's lines,
+    which are as old as the seconds given.
+    """
 
-    def test_the_tail_is_of_the_host_that_wrote_last(
+    def test_the_tail_is_of_the_host_with_the_last_line(
         self, log_tail: LogTail, write: LogWriter
     ) -> None:
         job = new_name("job")
@@ -325,9 +337,7 @@ class LogTailContract:
             f"line {number}" for number in range(20, LINE_COUNT + 20)
         )
 
-    def test_a_job_that_wrote_nothing_has_no_tail(
-        self, log_tail: LogTail, write: LogWriter
-    ) -> None:
+    def test_a_job_without_output_has_no_tail(self, log_tail: LogTail, write: LogWriter) -> None:
         assert log_tail.read(new_name("silent")) == ()  # there may be no group yet
         write(f"{new_name('other')}/algo-1-1", ["of another job"], 0)
         assert log_tail.read(new_name("silent")) == ()

@@ -5,14 +5,17 @@ line.
 import inspect
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from string import Formatter
-from typing import Any
+from typing import Any, cast
 
 import boto3
 import pytest
 from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
+from traindyno.api import executions
 from traindyno.api.executions import SuiteExecution, find_execution
 from traindyno.api.lab_target import Lab
 from traindyno.aws import clients
@@ -23,6 +26,7 @@ from traindyno.aws.account import (
     account_of,
     settings_problem,
 )
+from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import app
 
 OF_OTHER_THINGS = {
@@ -31,16 +35,18 @@ OF_OTHER_THINGS = {
     "ServiceNotInRegionError",
 }
 ABOUT_SETTINGS = ("Credential", "Profile", "Token", "SSO", "Login", "Region")
-CLASSES = {name: each for name, each in vars(exceptions).items() if inspect.isclass(each)}
+CLASSES = {name: kind for name, kind in vars(exceptions).items() if inspect.isclass(kind)}
 
 
 @pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     nowhere = dict.fromkeys(("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"), os.devnull)
     monkeypatch.setattr(
         os, "environ", {**nowhere, "AWS_EC2_METADATA_DISABLED": "true", "HOME": "/nowhere"}
     )
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    clients.forget()
+    yield
     clients.forget()
 
 
@@ -61,7 +67,7 @@ def test_each_error_of_botocore_about_settings_is_known() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(SETTINGS_ERRORS, key=str))
-def test_each_of_them_is_the_account_that_is_unreachable(kind: type[Any]) -> None:
+def test_each_exception_is_an_unreachable_account(kind: type[Any]) -> None:
     with (
         pytest.raises(
             AccountUnreachable, match="expected a profile of your AWS settings"
@@ -77,7 +83,7 @@ def answered(code: str) -> ClientError:
 
 
 @pytest.mark.parametrize("code", sorted(REFUSED_CREDENTIALS))
-def test_credentials_that_aws_refuses_are_named(code: str) -> None:
+def test_refused_credentials_are_named(code: str) -> None:
     with (
         pytest.raises(AccountUnreachable, match=f"AWS refuses the credentials \\({code}\\)"),
         account_of({}),
@@ -88,14 +94,43 @@ def test_credentials_that_aws_refuses_are_named(code: str) -> None:
 @pytest.mark.parametrize(
     "error", [answered("AccessDenied"), answered("Throttling"), ValueError("x")]
 )
-def test_other_errors_stay_what_they_are(error: Exception) -> None:
+def test_other_errors_stay_the_same(error: Exception) -> None:
     assert settings_problem(error) is None
     with pytest.raises(type(error)) as raised, account_of({}):
         raise error
     assert raised.value is error
 
 
-def test_a_program_and_the_command_line_name_a_profile_that_does_not_exist(
+def test_a_chosen_profile_comes_before_keys_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As `doctor --profile` reads it. The keys stay, as a profile may refer to them."""
+    config = tmp_path / "config"
+    config.write_text("[profile work]\naws_access_key_id = chosen\naws_secret_access_key = x\n")
+    keys = {"AWS_ACCESS_KEY_ID": "own", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "eu-west-1"}
+    os.environ.update({**keys, "AWS_CONFIG_FILE": str(config), "AWS_DEFAULT_REGION": "eu-west-1"})
+    monkeypatch.setattr(Lab, "find", lambda _: key_of_clients())
+    with Lab(profile="work").opened() as found:
+        key: object = found
+        assert key == "chosen"
+        assert os.environ["AWS_ACCESS_KEY_ID"] == "own"
+    assert key_of_clients() == "own"
+    monkeypatch.setattr(executions, "check_startable", lambda _: None)
+    monkeypatch.setattr(executions, "plan_in_account", lambda *_, **__: key_of_clients())
+    planned: object = executions.plan(cast("Any", None), lab=Lab(profile="work"))
+    assert planned == "chosen"
+    clients.forget()
+    LabChoice(profile="work").choose()
+    assert key_of_clients() == "chosen"
+
+
+def key_of_clients() -> str:
+    client: Any = clients.s3()
+    key: str = client._get_credentials().access_key
+    return key
+
+
+def test_a_program_and_the_command_line_name_a_missing_profile(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lab = Lab(profile="nobody", region="us-east-1")

@@ -38,7 +38,7 @@ def test_an_execution_is_started_under_its_name_with_the_suite_as_input() -> Non
     assert sent == [{"stateMachineArn": MACHINE, "name": "e1", "input": '{"name": "quick"}'}]
 
 
-def test_a_name_that_was_used_before_is_refused_in_words() -> None:
+def test_a_used_name_is_refused_in_words() -> None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_client_error("start_execution", "ExecutionAlreadyExists")
         with pytest.raises(
@@ -48,7 +48,7 @@ def test_a_name_that_was_used_before_is_refused_in_words() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "bad name!", "../../x", "-x", "a/b", "x" * 81, "ü", "a\n"])
-def test_a_name_that_tags_or_keys_cannot_hold_is_refused_before_anything_starts(name: str) -> None:
+def test_a_name_unfit_for_tags_or_keys_is_refused_before_anything_starts(name: str) -> None:
     with (
         stubbed("stepfunctions") as (client, _),
         pytest.raises(ExecutionNameRefused, match="expected 1 to 80 letters"),
@@ -73,7 +73,7 @@ def test_an_answer_says_whether_somebody_waited_for_it() -> None:
         assert answers.fail("t", error_name="Throttled", cause="x" * 5000)
 
 
-def test_an_answer_that_fails_otherwise_is_not_taken_for_given() -> None:
+def test_an_answer_failing_otherwise_is_not_taken_for_given() -> None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_client_error("send_task_success", "AccessDeniedException")
         with pytest.raises(ClientError):
@@ -119,7 +119,7 @@ def test_a_lab_is_found_by_its_stack() -> None:
         )
 
 
-def test_a_lab_that_is_missing_or_unfinished_says_how_to_deploy_it() -> None:
+def test_a_missing_or_unfinished_lab_says_how_to_deploy_it() -> None:
     with stubbed("cloudformation") as (client, stubber):
         stubber.add_client_error(
             "describe_stacks", "ValidationError", "Stack with id traindyno-lab does not exist"
@@ -164,7 +164,7 @@ def test_people_and_programs_hear_of_a_verdict() -> None:
 @pytest.mark.parametrize(
     "code", ["ThrottlingException", "AccessDeniedException", "InternalFailure"]
 )
-def test_a_log_that_can_not_be_read_costs_no_result_and_says_why(code: str) -> None:
+def test_an_unreadable_log_costs_no_result_and_says_why(code: str) -> None:
     with stubbed("logs") as (client, stubber):
         stubber.add_response(
             "describe_log_streams", {"logStreams": [{"logStreamName": "job/algo-1"}]}
@@ -191,11 +191,11 @@ def test_step_logs_are_read_by_name_and_other_checkpoints_are_left_alone() -> No
         stubber.assert_no_pending_responses()
         first_part = {"Bucket": "results", "Key": keys[0], "Range": f"bytes=0-{PART_BYTES - 1}"}
         stubber.add_response("get_object", {"Body": body}, first_part)
-        lines = {name: list(each) for name, each in files.items()}
+        lines = {name: list(texts) for name, texts in files.items()}
     assert lines == {"job-a1/rank-00000.1.jsonl": ['{"kind": "a\u2028b"}\n', '{"kind": "cut off']}
 
 
-def test_a_document_that_is_not_there_is_none_and_one_with_nan_is_refused() -> None:
+def test_a_missing_document_is_none_and_one_with_nan_is_refused() -> None:
     with stubbed("s3") as (client, stubber):
         stubber.add_client_error("get_object", "NoSuchKey")
         bucket = ResultsBucket(client, "results")
@@ -204,7 +204,7 @@ def test_a_document_that_is_not_there_is_none_and_one_with_nan_is_refused() -> N
             bucket.write_json("a", {"x": float("nan")})
 
 
-def test_counts_are_a_log_line_that_cloudwatch_reads() -> None:
+def test_counts_are_a_log_line_for_cloudwatch() -> None:
     line = json.loads(metrics_line({"FailedSuites": 3}, lab="traindyno", now=1.5))
     (definition,) = line["_aws"]["CloudWatchMetrics"]
     assert definition["Namespace"] == "Traindyno"

@@ -9,14 +9,16 @@ TAGS = {"cpu": "c2", "efa": "e2", "neuron": "n2"}
 
 class Parameters:
     def __init__(self, **addresses: str) -> None:
-        self.values = {f"/traindyno/mine/images/{name}": each for name, each in addresses.items()}
+        self.values = {
+            f"/traindyno/mine/images/{name}": address for name, address in addresses.items()
+        }
 
     def get_parameters(self, **request: Any) -> Any:
         names = [name for name in request["Names"] if name in self.values]
         return {"Parameters": [{"Name": name, "Value": self.values[name]} for name in names]}
 
 
-def test_an_image_of_other_files_than_the_labs_is_missing_as_one_that_is_not_built() -> None:
+def test_an_image_of_other_files_is_missing_like_an_unbuilt_one() -> None:
     both = Parameters(cpu="lab/cpu:c2", efa="lab/efa:e2")
     assert read_image_addresses(both, "mine", TAGS) == {"none": "lab/cpu:c2", "gpu": "lab/efa:e2"}
     stale = Parameters(cpu="lab/cpu:c2", efa="lab/efa:e1", neuron="lab/neuron:n2")

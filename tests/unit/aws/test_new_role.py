@@ -10,7 +10,8 @@ class Service:
     """Answers after ``failures`` errors of one code."""
 
     def __init__(self, failures: int, code: str = "AccessDeniedException") -> None:
-        self.failures, self.code = failures, code
+        self.failures = failures
+        self.code = code
 
     def ask(self) -> str:
         if self.failures:
@@ -20,13 +21,13 @@ class Service:
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "AccessDeniedException"])
-def test_a_role_that_iam_does_not_know_everywhere_yet_is_tried_again(code: str) -> None:
+def test_a_role_new_to_iam_is_tried_again(code: str) -> None:
     slept: list[float] = []
     assert as_new_role(Service(3, code).ask, sleep=slept.append) == "answer"
     assert 0 < sum(slept) < 60
 
 
-def test_a_role_that_stays_denied_is_tried_for_a_minute_and_then_reported() -> None:
+def test_a_denied_role_is_tried_for_a_minute_and_then_reported() -> None:
     slept: list[float] = []
     with pytest.raises(ClientError, match="AccessDenied"):
         as_new_role(Service(1000).ask, sleep=slept.append)

@@ -21,18 +21,19 @@ ADAPTERS = [
     ROOT / "sagemaker/job_description.py",
 ]
 SERVICES = (
-    *(
-        "sagemaker",
-        "service-quotas",
-        "cloudwatch",
-        "s3",
-        "dynamodb",
-        "stepfunctions",
-        "logs",
-        "pricing",
-        "ssm",
-    ),
-    *("iam", "cloudformation", "sns", "events"),
+    "sagemaker",
+    "service-quotas",
+    "cloudwatch",
+    "s3",
+    "dynamodb",
+    "stepfunctions",
+    "logs",
+    "pricing",
+    "ssm",
+    "iam",
+    "cloudformation",
+    "sns",
+    "events",
 )
 # Members without which the answer has no meaning: AWS's documentation names no case that lacks
 # them.
@@ -64,14 +65,12 @@ GUARDED = {
     "objects": {"Body"},
     "quotas": {"Value"},
     "job_description": {
-        *(
-            "TrainingStartTime",
-            "EndTime",
-            "ResourceConfig",
-            "SecondaryStatus",
-            "InstanceType",
-            "InstanceCount",
-        )
+        "TrainingStartTime",
+        "EndTime",
+        "ResourceConfig",
+        "SecondaryStatus",
+        "InstanceType",
+        "InstanceCount",
     },
     "training_jobs": {"InProgress"},
 }
@@ -82,7 +81,7 @@ def optional_members(service: str, operation: str) -> frozenset[str]:
     """Members of the operation's answer that at least one of its shapes has without requiring
     them.
     """
-    found: set[str] = set()
+    optional: set[str] = set()
     seen: set[str] = set()
 
     def walk(shape: Any) -> None:
@@ -91,7 +90,7 @@ def optional_members(service: str, operation: str) -> frozenset[str]:
         seen.add(shape.name)
         match shape.type_name:
             case "structure":
-                found.update(set(shape.members) - set(shape.metadata.get("required", ())))
+                optional.update(set(shape.members) - set(shape.metadata.get("required", ())))
                 for member in shape.members.values():
                     walk(member)
             case "list":
@@ -100,7 +99,7 @@ def optional_members(service: str, operation: str) -> frozenset[str]:
                 walk(shape.value)
 
     walk(model(service).operation_model(operation).output_shape)
-    return frozenset(found)
+    return frozenset(optional)
 
 
 @cache
@@ -147,14 +146,14 @@ def unguarded(source: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("module", ADAPTERS, ids=lambda path: path.stem)
-def test_no_adapter_takes_for_granted_what_aws_may_leave_out(module: Path) -> None:
+def test_no_adapter_takes_optional_answers_of_aws_for_granted(module: Path) -> None:
     guarded = GUARDED.get(module.stem, set())
-    found = unguarded(module.read_text(encoding="utf-8"))
-    assert [(line, name) for line, name in found if name not in guarded] == []
-    assert guarded <= {name for _, name in found}
+    reads = unguarded(module.read_text(encoding="utf-8"))
+    assert [(line, name) for line, name in reads if name not in guarded] == []
+    assert guarded <= {name for _, name in reads}
 
 
-def test_the_walk_finds_a_quota_that_is_read_as_if_it_had_a_value() -> None:
+def test_the_walk_finds_a_quota_read_without_a_check() -> None:
     source = (
         "from mypy_boto3_service_quotas import C\n"
         "x = client.get_service_quota()['Quota']['Value']\n"

@@ -16,6 +16,17 @@ from traindyno.sagemaker.job_description import read_held_instances
 
 P4D = "ml.p4d.24xlarge"
 QUOTA = instance_quota(P4D, Purchase.ON_DEMAND)
+DESCRIBED = {
+    "TrainingJobArn": "arn:aws:x",
+    "ModelArtifacts": {"S3ModelArtifacts": "s3://x"},
+    "TrainingJobStatus": "InProgress",
+    "SecondaryStatus": "Training",
+    "AlgorithmSpecification": {"TrainingInputMode": "File"},
+    "StoppingCondition": {},
+    "CreationTime": NOW,
+}
+NEW_TYPE = "ml.new9.xlarge"
+NEW_QUOTA = instance_quota(NEW_TYPE, Purchase.ON_DEMAND)
 
 
 def product(usd: str, *, usage_type: str = f"USE1-Train:{P4D}", unit: str = "Hrs") -> str:
@@ -51,7 +62,7 @@ def test_a_price_comes_with_its_date_region_and_source() -> None:
     )
 
 
-def test_a_list_that_has_a_version_is_named_with_it() -> None:
+def test_a_list_with_a_version_is_named_with_it() -> None:
     versioned = json.dumps({**json.loads(product("25.25")), "version": "local-snapshot-2026-11-21"})
     assert read(versioned)[P4D].source == "AWS Price List local-snapshot-2026-11-21"
 
@@ -65,7 +76,7 @@ def test_free_tiers_clusters_and_plans_are_not_the_price_of_training() -> None:
     assert prices[P4D].usd_per_hour == Decimal("25.25")
 
 
-def test_what_is_not_listed_has_no_price() -> None:
+def test_unlisted_types_have_no_price() -> None:
     assert read() == {}
 
 
@@ -94,25 +105,14 @@ def lay_out_sweep(stubber: Stubber, jobs: list[dict[str, Any]]) -> None:
         ({"StatusEquals": "Stopping"}, []),
         ({"WarmPoolStatusEquals": "Available"}, []),
     )
-    for asked, found in pages:
+    for asked, summaries in pages:
         stubber.add_response(
             "list_training_jobs",
-            {"TrainingJobSummaries": [{**each, **times} for each in found]},
+            {"TrainingJobSummaries": [{**summary, **times} for summary in summaries]},
             {**asked, "MaxResults": 100},
         )
     for job in jobs:
         stubber.add_response("describe_training_job", {**DESCRIBED, **job})
-
-
-DESCRIBED = {
-    "TrainingJobArn": "arn:aws:x",
-    "ModelArtifacts": {"S3ModelArtifacts": "s3://x"},
-    "TrainingJobStatus": "InProgress",
-    "SecondaryStatus": "Training",
-    "AlgorithmSpecification": {"TrainingInputMode": "File"},
-    "StoppingCondition": {},
-    "CreationTime": NOW,
-}
 
 
 def job(name: str, count: int, instance_type: str = P4D, **more: Any) -> dict[str, Any]:
@@ -126,8 +126,8 @@ def read_quota(
     default: dict[str, Any] | None = None,
     jobs: list[dict[str, Any]] | None = None,
 ) -> QuotaReading:
-    """``jobs`` are those that describe_training_job will be asked for; None: nobody may ask for
-    any.
+    """Reads a quota, with the jobs that describe_training_job will be asked for; None: nobody may
+    ask for any.
     """
     asked = {"ServiceCode": "sagemaker", "QuotaCode": "L-09B4A649"}
     with stubbed("service-quotas") as (quotas, stubber), stubbed("sagemaker") as (sagemaker, sweep):
@@ -152,7 +152,7 @@ def test_an_applied_value_of_zero_is_a_value() -> None:
     assert read_quota(applied={"Value": 0.0}, jobs=[]).limit == 0
 
 
-def test_the_jobs_that_run_are_counted() -> None:
+def test_the_running_jobs_are_counted() -> None:
     jobs = [
         job("a", 2),
         job("b", 3),
@@ -189,12 +189,8 @@ def test_jobs_are_swept_once_for_all_quotas_and_slowly() -> None:
     assert (len(waits), min(waits[:3]), min(waits[3:])) == (7, 0.7, 0.3)
 
 
-NEW_TYPE = "ml.new9.xlarge"
-NEW_QUOTA = instance_quota(NEW_TYPE, Purchase.ON_DEMAND)
-
-
 def look_up(*names: str) -> QuotaReading:
-    """``names`` are those of all quotas that AWS has, in two pages."""
+    """Looks up a quota among AWS's quotas of these names, in two pages."""
     rows = [
         {"QuotaName": name, "QuotaCode": f"L-{index}", "Value": 3.0}
         for index, name in enumerate(names)
@@ -218,20 +214,20 @@ def look_up(*names: str) -> QuotaReading:
         return Quotas(quotas, sagemaker, sleep=no_wait).read([NEW_QUOTA], now=NOW)[NEW_QUOTA.name]
 
 
-def test_a_quota_whose_code_is_not_known_is_found_by_its_name() -> None:
+def test_a_quota_with_an_unknown_code_is_found_by_its_name() -> None:
     reading = look_up("Apps of all kinds", f"{NEW_TYPE} for training job usage")
     assert NEW_QUOTA.code is None
     assert (reading.quota.code, reading.applied, reading.is_not_listed) == ("L-1", 5, False)
 
 
-def test_a_name_that_no_list_has_is_not_listed() -> None:
+def test_a_name_in_no_list_is_not_listed() -> None:
     reading = look_up("Apps of all kinds", f"{NEW_TYPE} for spot training job usage")
     assert reading == QuotaReading(
         quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_not_listed=True
     )
 
 
-def test_a_quota_that_aws_answers_without_a_value_is_unknown_with_its_reason() -> None:
+def test_a_quota_answered_without_a_value_is_unknown_with_its_reason() -> None:
     row = {
         "ErrorReason": {
             "ErrorCode": "DEPENDENCY_ACCESS_DENIED_ERROR",

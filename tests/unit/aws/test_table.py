@@ -17,7 +17,7 @@ UPDATE = Update(
 )
 WRITES: list[Write] = [
     Put(item={**KEY, "n": 1}, condition="attribute_not_exists(pk)"),
-    Delete(key=KEY, condition="attribute_exists(pk)"),
+    Delete(key=KEY, condition="n = :n", values={":n": 1}),
     UPDATE,
 ]
 MEMBERS = [
@@ -28,7 +28,14 @@ MEMBERS = [
             "ConditionExpression": "attribute_not_exists(pk)",
         }
     },
-    {"Delete": {"TableName": "rows", "Key": KEY, "ConditionExpression": "attribute_exists(pk)"}},
+    {
+        "Delete": {
+            "TableName": "rows",
+            "Key": KEY,
+            "ConditionExpression": "n = :n",
+            "ExpressionAttributeValues": {":n": 1},
+        }
+    },
     {
         "Update": {
             "TableName": "rows",
@@ -64,7 +71,7 @@ def test_the_request_holds_each_write_with_its_condition(
     assert table.write_all(WRITES) == ()
 
 
-def test_conditions_that_do_not_hold_are_an_answer(
+def test_a_false_condition_is_an_answer(
     stub: tuple[Table, Stubber, list[float]],
 ) -> None:
     table, stubber, waits = stub

@@ -40,16 +40,16 @@ def test_a_job_is_started_with_the_request_as_it_is() -> None:
     assert sent == [REQUEST]
 
 
-def test_a_name_that_is_taken_belongs_to_the_job_of_an_earlier_call() -> None:
+def test_a_taken_name_belongs_to_the_job_of_an_earlier_call() -> None:
     assert start_with_error("ResourceInUse", "Training job names must be unique") == [REQUEST]
 
 
-def test_a_limit_that_is_used_up_frees_again() -> None:
+def test_a_used_up_limit_frees_again() -> None:
     with pytest.raises(SlotUnavailable, match="traindyno-a-1"):
         start_with_error("ResourceLimitExceeded", LIMIT_TEXT.format(limit=2, used=2))
 
 
-def test_a_limit_below_what_one_job_asks_for_is_a_result() -> None:
+def test_a_limit_below_the_need_of_one_job_is_a_result() -> None:
     with pytest.raises(JobRefused) as caught:
         start_with_error("ResourceLimitExceeded", LIMIT_TEXT.format(limit=1, used=0))
     assert caught.value.outcome is Outcome.QUOTA_EXCEEDED
@@ -68,7 +68,7 @@ def test_a_fault_of_the_service_leaves_open_whether_the_job_exists() -> None:
         start_with_error("InternalFailure", status=500)
 
 
-def test_a_service_that_cannot_be_reached_is_such_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_service_is_a_service_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     with stubbed("sagemaker") as (client, _):
 
         def refuse(**_: Any) -> None:
@@ -93,13 +93,13 @@ def test_a_service_that_cannot_be_reached_is_such_a_fault(monkeypatch: pytest.Mo
         ("ResourceNotFound", "no such training plan", "internal_error"),
     ],
 )
-def test_what_no_retry_can_help_is_a_result(code: str, message: str, outcome: str) -> None:
+def test_an_error_beyond_retries_is_a_result(code: str, message: str, outcome: str) -> None:
     with pytest.raises(JobRefused, match="traindyno-a-1") as caught:
         start_with_error(code, message)
     assert caught.value.outcome == outcome
 
 
-def test_stopping_what_has_ended_is_nothing_to_do() -> None:
+def test_stopping_an_ended_job_is_nothing_to_do() -> None:
     with stubbed("sagemaker") as (client, stubber):
         stubber.add_response("stop_training_job", {}, {"TrainingJobName": "a"})
         stubber.add_client_error(
@@ -136,9 +136,9 @@ def test_jobs_at_work_are_listed_page_by_page_in_both_states() -> None:
             "list_training_jobs", {**page("c"), **dated}, {**asked, "NextToken": "more"}
         )
         stubber.add_response("list_training_jobs", page("d"), {**asked, "StatusEquals": "Stopping"})
-        found = TrainingJobs(client).working("traindyno-", now=1_790_000_060)
+        seconds = TrainingJobs(client).working("traindyno-", now=1_790_000_060)
     # The second page was answered at a time of its own, 1,790,000,600
-    assert found == {"a": 60, "b": 60, "c": 600, "d": 60}
+    assert seconds == {"a": 60, "b": 60, "c": 600, "d": 60}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_jobs_at_work_are_listed_page_by_page_in_both_states() -> None:
         {"FieldOfTomorrow": [], "InstanceCount": 1},
     ],
 )
-def test_a_request_that_this_boto3_does_not_know_is_refused_and_not_tried_again(
+def test_a_request_unknown_to_this_boto3_is_refused_and_not_tried_again(
     resources: dict[str, Any],
 ) -> None:
     # A stub would answer before botocore checks the request; nothing listens at this endpoint.

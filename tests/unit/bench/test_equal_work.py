@@ -39,7 +39,7 @@ def section(*figures: Figure) -> Section:
         (0.0, None, False),
     ],
 )
-def test_losses_or_tokens_that_differ_or_are_unknown_are_unlike_work(
+def test_different_or_unknown_losses_or_tokens_are_unlike_work(
     losses: float | None, tokens: int | None, is_equal: bool
 ) -> None:
     evidence = result(largest_loss_difference=losses, token_count_difference=tokens)
@@ -67,7 +67,7 @@ def measured_spread(kept: Kept) -> object:
     return kept.case("spread", Section, lambda: section(figure)).figures[0].value
 
 
-def test_a_group_that_was_cut_off_measures_only_what_it_lacks(tmp_path: Path) -> None:
+def test_a_cut_off_group_measures_only_its_missing_parts(tmp_path: Path) -> None:
     measured: list[str] = []
 
     def case(kept: Kept, name: str, value: float) -> Section:

@@ -77,7 +77,7 @@ def stored(title: str, origin: str) -> dict[str, Any]:
     return stored_section(section, origin)
 
 
-def test_sections_that_were_not_measured_are_kept_and_all_keep_their_order() -> None:
+def test_unmeasured_sections_are_kept_and_all_keep_their_order() -> None:
     titles = ["A", "B", "C"]
     first = merge({}, {"B": stored("B", "Monday"), "C": stored("C", "Monday")}, titles)
     second = merge(first, {"A": stored("A", "Tuesday"), "C": stored("C", "Tuesday")}, titles)
@@ -90,7 +90,7 @@ def test_sections_that_were_not_measured_are_kept_and_all_keep_their_order() -> 
     assert merge(second, {}, titles) == second
 
 
-def test_sections_of_groups_that_are_no_more_go() -> None:
+def test_sections_of_former_groups_go() -> None:
     before = {"Old": stored("Old", "Monday")}
     assert list(merge(before, {"New": stored("New", "Tuesday")}, ["New"])) == ["New"]
 
@@ -103,7 +103,7 @@ def test_writing_a_section_keeps_the_words_around_the_summary(tmp_path: Path) ->
     write(page, results, missed, "Monday · here", ["A"])
     assert page.read_text().startswith("before\n")
     assert page.read_text().endswith("\nafter\n")
-    assert "| A | `x` | Monday | 1 | 0 of 1 |" in page.read_text()
+    assert "| A | `x` | Monday | 0 of 1 |" in page.read_text()
     assert "- wall: 3 s, budget ≤ 2 s." in page.read_text()
     assert summary(read_results(results)) in page.read_text()
 

@@ -22,7 +22,7 @@ def test_the_page_sums_up_the_file() -> None:
     assert document.summary(RESULTS) in PAGE
 
 
-def test_a_figure_that_the_page_quotes_is_one_of_its_section() -> None:
+def test_a_figure_quoted_on_the_page_is_in_its_section() -> None:
     """Sections of the page have titles of the file; figures are in bold."""
     parts = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)[1:]
     quoted = [

@@ -2,6 +2,7 @@
 claim's finding.
 """
 
+import csv
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -55,21 +56,24 @@ def loaded(pack: str, name: str) -> Suite:
 
 
 def test_model_of_albert_fits_every_published_figure_within_1_5_percent() -> None:
-    found = [*residuals(fit_scaling())]
+    deviations = [*residuals(fit_scaling())]
     # 4 times, 8 gains by loader workers, 4 gains by SMDDP
-    assert len(found) == 16
-    assert max(abs(residual.relative) for residual in found) < 0.015
+    assert len(deviations) == 16
+    assert max(abs(residual.relative) for residual in deviations) < 0.015
 
 
-def test_the_page_about_albert_shows_every_residual() -> None:
-    page = (SUITES.parent / "docs/experiments/albert-scaling.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| ")]
-    for residual in residuals(fit_scaling()):
-        (row,) = [row for row in rows if row.startswith(f"| {residual.name} |")]
-        assert row.endswith(f"| {residual.relative * 100:+.2f} % |")
+def test_the_table_of_albert_has_every_residual() -> None:
+    with (SUITES.parent / "docs/results/albert_residuals.csv").open(newline="") as file:
+        rows = [
+            [row["figure"], row["residual of the time or ratio"]] for row in csv.DictReader(file)
+        ]
+    assert rows == [
+        [residual.name, f"{residual.relative * 100:+.2f} %"]
+        for residual in residuals(fit_scaling())
+    ]
 
 
-def test_the_model_at_a_point_that_is_worked_out_by_hand() -> None:
+def test_the_model_at_a_point_worked_out_by_hand() -> None:
     model = fit_scaling()
     # without data to wait for: step + 16 samples + 2 nodes
     expected = model.step + 16 * model.sample + 2 * model.node
@@ -104,7 +108,8 @@ def job_of(run: Run, suite: Suite) -> TrainingJob:
 def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
     """What the replay engine would play, with one process in the place of all."""
     job = job_of(run, suite)
-    work, trace = read_work(job), choose_trace(job, traces)
+    work = read_work(job)
+    trace = choose_trace(job, traces)
     assert trace.step_seconds is not None, f"no trace for {run.cell.label}"
     seconds = [trace.step_seconds * TRIALS[run.trial - 1]] * STEPS
     training = trace.load_seconds + trace.compile_seconds + sum(seconds)
@@ -128,12 +133,13 @@ def simulated_result(run: Run, suite: Suite, traces: list[Trace]) -> RunResult:
     )
 
 
-def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() -> None:
+def test_a_simulated_job_with_an_accuracy_in_its_trace_evaluates_at_its_end() -> None:
     suite = loaded("bert-trainium", "rehearsal")
     traces = [CONVERTER.structure(document, Trace) for document in PACKS["bert-trainium"]()]
     (run, *_) = trial_runs("execution-1", suite.cells, [1])
     job = job_of(run, suite)
-    work, trace = read_work(job), choose_trace(job, traces)
+    work = read_work(job)
+    trace = choose_trace(job, traces)
     stretch = write_stretch(job, trace, work, start_ms=0, until_ms=10**9, first_step=0)
     log = read_step_log(
         {
@@ -141,16 +147,17 @@ def test_a_simulated_job_evaluates_at_its_end_where_its_trace_has_an_accuracy() 
             for name, text in stretch.files.items()
         }
     )
-    assert [each.metrics for session in log.sessions for each in session.evaluations] == [
-        {"accuracy": 0.984}
-    ]
+    assert [
+        evaluation.metrics for session in log.sessions for evaluation in session.evaluations
+    ] == [{"accuracy": 0.984}]
 
 
 def judged(pack: str) -> tuple[ClaimJudgement, ...]:
     """Each run by its trace, without a cloud; ``make rehearse`` plays the same through all of the
     lab.
     """
-    suite, traces = loaded(pack, "rehearsal"), traces_of(*PACKS)
+    suite = loaded(pack, "rehearsal")
+    traces = traces_of(*PACKS)
     runs = trial_runs("execution-1", suite.cells, range(1, len(TRIALS) + 1))
     results = [simulated_result(run, suite, traces) for run in runs]
     return judge_claims(
@@ -162,12 +169,16 @@ def judged(pack: str) -> tuple[ClaimJudgement, ...]:
 def test_the_claims_come_out_as_the_posts_own_tables_say_and_the_page_counts_them(
     pack: str,
 ) -> None:
-    found = judged(pack)
-    assert [*differences(pack, {each.claim.claim_id: each.finding.value for each in found})] == []
+    judgements = judged(pack)
+    assert [
+        *differences(
+            pack, {judgement.claim.claim_id: judgement.finding.value for judgement in judgements}
+        )
+    ] == []
     page = page_text(pack)
-    count = Counter(each.finding for each in found)
+    count = Counter(judgement.finding for judgement in judgements)
     assert (
-        f"Of {len(found)} claims, {count[ClaimFinding.PLAYED]} are played and"
+        f"Of {len(judgements)} claims, {count[ClaimFinding.PLAYED]} are played and"
         f" {count[ClaimFinding.REPRODUCED]} reproduced" in page
     )
 
@@ -183,7 +194,8 @@ def traces_of(*packs: str) -> list[Trace]:
 
 def implied_rates(pack: str) -> dict[str, ImpliedRate]:
     """Cell → the share of the peak that its trace implies."""
-    suite, traces = loaded(pack, "rehearsal"), traces_of(pack)
+    suite = loaded(pack, "rehearsal")
+    traces = traces_of(pack)
     jobs = {
         run.cell.label: job_of(run, suite) for run in trial_runs("execution-1", suite.cells, [1])
     }
@@ -205,7 +217,8 @@ def test_the_rehearsals_stay_below_the_peak_of_their_devices(pack: str) -> None:
 
 def test_an_epoch_of_67349_blocks_in_8_minutes_is_refused_with_its_arithmetic() -> None:
     """The figures that this rehearsal once had: sentences were taken for blocks of 2,048 tokens."""
-    suite, traces = loaded("gptj-parallel", "rehearsal"), traces_of("gptj-parallel")
+    suite = loaded("gptj-parallel", "rehearsal")
+    traces = traces_of("gptj-parallel")
     (run, *_) = trial_runs("execution-1", suite.cells, [1])
     job = job_of(run, suite)
     trace = replace(choose_trace(job, traces), step_seconds=480 / (67_349 / 8))
@@ -219,17 +232,19 @@ def test_an_epoch_of_67349_blocks_in_8_minutes_is_refused_with_its_arithmetic() 
 
 
 @pytest.mark.parametrize("suite_name", ["original", "rehearsal"])
-def test_gpt_js_epoch_is_in_the_unit_that_its_script_counts(suite_name: str) -> None:
+def test_gpt_js_epoch_is_in_the_unit_of_its_script(suite_name: str) -> None:
     """GPT-2's pack gives the number: an epoch of the same data and vocabulary has 1,750 blocks of
     512 tokens.
     """
     gpt2 = loaded("gpt2-compiler", "original").workload
     assert gpt2.hyperparameters["block_size"] == 512
     blocks = gpt2.examples // int(str(gpt2.hyperparameters["num_train_epochs"]))
-    rows, group = 67_349, 1000
+    rows = 67_349
+    group = 1000
     per_group = round(blocks * group / rows)
     # a group's tokens: between those of its blocks, and nearly one block more
-    least, most = per_group * 512, per_group * 512 + 511
+    least = per_group * 512
+    most = per_group * 512 + 511
     assert (least // 2048, most // 2048) == (6, 6)
     last = rows % group / group
     assert (int(least * last) // 2048, int(most * last) // 2048) == (2, 2)

@@ -69,7 +69,7 @@ def test_tensors_of_different_lengths_are_refused() -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 16])
 @pytest.mark.parametrize("shape", [(3, 20, 30), (20,), (20, 5), (7, 3, 20, 30)])
-def test_a_list_that_may_hold_one_tensor_for_each_sample_is_refused(
+def test_a_list_with_possibly_one_tensor_for_each_sample_is_refused(
     count: int, shape: tuple[int, ...]
 ) -> None:
     """Two to four tensors that are no images are the fields of a dataset, as features and labels
@@ -94,7 +94,7 @@ def test_a_list_that_may_hold_one_tensor_for_each_sample_is_refused(
     ],
     ids=["mappings", "images with labels", "sequences with names"],
 )
-def test_a_batch_that_is_not_collated_is_refused(sample: Any) -> None:
+def test_an_uncollated_batch_is_refused(sample: Any) -> None:
     for count in (2, 3, 32):
         with pytest.raises(
             ValueError,
@@ -129,7 +129,7 @@ def joined(lengths: list[int], begin: int = 0, padding: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_rows_that_are_joined_into_one_are_counted(seed: int) -> None:
+def test_rows_joined_into_one_are_counted(seed: int) -> None:
     draw = random.Random(seed)
     lengths = [draw.randint(2, 9) for _ in range(draw.randint(1, 8))]
     assert count_rows(joined(lengths, begin=draw.randint(0, 2), padding=draw.randint(0, 3))) == len(
@@ -198,21 +198,21 @@ def test_the_length_of_a_batch_is_no_count_of_samples(value: Any) -> None:
         Frame(),
     ],
     ids=[
-        *(
-            "its rows",
-            "text",
-            "lengths",
-            "losses",
-            "parameters",
-            "a tensor",
-            "images",
-            "a text",
-            "a number",
-        ),
-        *("a class", "another class", "a data frame"),
+        "its rows",
+        "text",
+        "lengths",
+        "losses",
+        "parameters",
+        "a tensor",
+        "images",
+        "a text",
+        "a number",
+        "a class",
+        "another class",
+        "a data frame",
     ],
 )
-def test_other_variables_of_that_length_are_no_batch(value: Any) -> None:
+def test_other_variables_of_the_same_length_are_no_batch(value: Any) -> None:
     assert not is_refused(2, {"value": value})
     with pytest.raises(ValueError, match=r"samples=2 is len\(batch\)"):
         refuse_length_of_batch(2, {"value": value, "batch": [np.zeros((16, 8)), np.zeros((16, 1))]})

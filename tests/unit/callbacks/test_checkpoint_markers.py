@@ -45,13 +45,14 @@ def with_a_bit_changed(path: Path, *, every: int = 1) -> Iterator[None]:
 
 
 def test_a_changed_bit_of_a_marker_is_found_or_changes_nothing(folder: Path) -> None:
-    whole, found = read_marker(folder / "b"), 0
+    whole = read_marker(folder / "b")
+    refusals = 0
     for _ in with_a_bit_changed(folder / "b" / "complete.json"):
         try:
             assert read_marker(folder / "b") == whole  # white space
         except CheckpointRefused:
-            found += 1
-    assert found > 1000
+            refusals += 1
+    assert refusals > 1000
 
 
 @pytest.mark.parametrize("name", ["complete.json", "weights"])
@@ -72,7 +73,7 @@ def test_a_changed_bit_means_the_checkpoint_before(name: str, folder: Path) -> N
         ("complete.json", None, "it was not finished"),
     ],
 )
-def test_a_refused_checkpoint_says_what_is_wrong_with_it(
+def test_a_refused_checkpoint_says_its_fault(
     name: str, content: bytes | None, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = folder / "b" / name
@@ -81,7 +82,7 @@ def test_a_refused_checkpoint_says_what_is_wrong_with_it(
     assert said in capsys.readouterr().err
 
 
-def test_a_checkpoint_is_used_where_its_log_has_the_lines_of_then(
+def test_a_checkpoint_is_used_with_a_log_of_its_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = folder / "job-a1" / "rank-00000.1700000000000.jsonl"
@@ -124,7 +125,7 @@ def test_a_checkpoint_of_another_run_needs_no_log_of_this_one(
     "content",
     ["", "[]", "{}", '{"version": 1}', "[" * 100_000, '{"version": 1' + "0" * 5000 + "}", "\0"],
 )
-def test_what_is_no_marker_is_refused(content: str, folder: Path) -> None:
+def test_other_files_are_refused_as_markers(content: str, folder: Path) -> None:
     (folder / "b" / "complete.json").write_text(content)
     with pytest.raises(CheckpointRefused, match=r"complete\.json"):
         read_marker(folder / "b")

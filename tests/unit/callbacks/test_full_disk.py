@@ -38,7 +38,7 @@ def error_of_log(folder: Path, error: BaseException) -> dict[str, str]:
     return line
 
 
-def test_the_folder_of_a_file_that_found_no_space_is_named(folder: Path) -> None:
+def test_the_folder_of_a_file_without_space_is_named(folder: Path) -> None:
     told = full_disk_text(no_space(folder), {})
     assert told.startswith(f"; the disk of {folder} is full, ")
     assert told.endswith(ADVICE)
@@ -60,10 +60,8 @@ def test_the_volume_of_a_job_is_named_for_its_folders_only(
 
 
 @pytest.mark.parametrize("length", [1, 2])
-def test_errors_that_are_causes_of_each_other_are_recorded(
-    length: int, folder: Path, tmp_path: Path
-) -> None:
-    """``raise error from error`` makes an error its own cause.
+def test_errors_causing_each_other_are_recorded(length: int, folder: Path, tmp_path: Path) -> None:
+    """An error is its own cause after ``raise error from error``.
 
     A full disk may be the cause of another error.
     """
@@ -75,17 +73,17 @@ def test_errors_that_are_causes_of_each_other_are_recorded(
     assert error_of_log(tmp_path, errors[-1])["outcome"] == "user_code_error"
 
 
-def test_nothing_is_said_of_disks_that_have_space() -> None:
+def test_nothing_is_said_of_disks_with_space() -> None:
     assert full_disk_text(OSError(errno.ENOENT, "no such file", "/nowhere/model.pt"), {}) == ""
     assert full_disk_text(RuntimeError("no disk at all"), {"SM_MODEL_DIR": "/nowhere"}) == ""
 
 
-def test_a_file_system_that_reports_no_size_does_not_count_as_full() -> None:
+def test_a_file_system_without_a_size_does_not_count_as_full() -> None:
     assert shutil.disk_usage("/proc").total == 0
     assert full_disk_text(no_space(Path("/proc")), {}) == ""
 
 
-def test_an_error_is_recorded_where_the_working_directory_is_gone(
+def test_an_error_without_a_working_directory_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"

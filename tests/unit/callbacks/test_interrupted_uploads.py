@@ -22,8 +22,10 @@ from traindyno.core.measurement.run_phases import divide_steps
 from traindyno.core.step_log.line import CHECKPOINTS_VARIABLE, DIRECTORY_VARIABLE, LAUNCH_VARIABLE
 from traindyno.core.step_log.reader import StepLog, read_step_log
 
-STEPS, EVERY = 12, 3
-STATE, LOG = "state", "step_log"
+STEPS = 12
+EVERY = 3
+STATE = "state"
+LOG = "step_log"
 
 
 @pytest.fixture
@@ -60,8 +62,8 @@ def session(ranks: int) -> Generator[int]:
     """What a user's script does after a start of the job: yields the step that it resumes after,
     then each step.
     """
-    found = newest_complete(checkpoint_folder())
-    done = int(Path(found, "weights").read_text()) if found else 0
+    newest = newest_complete(checkpoint_folder())
+    done = int(Path(newest, "weights").read_text()) if newest else 0
     with step_logs(ranks) as logs:
         for log in logs:
             log.resume(done)
@@ -135,7 +137,9 @@ def test_a_loss_during_an_upload_loses_and_repeats_no_counted_step(
         s3 = tmp_path / f"s3-{seed}"
         s3.mkdir()
         run(instance, s3, random.Random(f"{seed} {ranks}"), ranks)
-        kept = [number for each in divide_steps(read(s3).sessions) for number in each.kept.numbers]
+        kept = [
+            number for divided in divide_steps(read(s3).sessions) for number in divided.kept.numbers
+        ]
         if kept != list(range(1, STEPS + 1)):
             counted[seed] = kept
     assert counted == {}

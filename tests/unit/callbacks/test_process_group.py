@@ -10,11 +10,6 @@ import pytest
 
 from traindyno.callbacks.process import SIZES, find_process_group, require_process_group
 
-
-def _unstarted() -> int:
-    raise RuntimeError("not started")
-
-
 STARTED: dict[str, Any] = {
     "torch.distributed": SimpleNamespace(
         is_available=lambda: True, is_initialized=lambda: True, get_world_size=lambda: 4
@@ -27,6 +22,12 @@ STARTED: dict[str, Any] = {
         Is_initialized=lambda: True, COMM_WORLD=SimpleNamespace(Get_size=lambda: 4)
     ),
 }
+
+
+def _unstarted() -> int:
+    raise RuntimeError("not started")
+
+
 ALONE: dict[str, Any] = {
     "torch.distributed": SimpleNamespace(is_available=lambda: True, is_initialized=lambda: False),
     "torch_xla.runtime": SimpleNamespace(world_size=lambda: 1),
@@ -49,7 +50,7 @@ def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SIZES))
-def test_a_group_is_found_by_the_library_that_formed_it(
+def test_a_group_is_found_by_the_library_forming_it(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     assert find_process_group() is None
@@ -58,7 +59,7 @@ def test_a_group_is_found_by_the_library_that_formed_it(
     assert require_process_group(4) == {"process_group": name, "process_group_size": 4}
 
 
-def test_libraries_that_are_imported_only_form_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imported_libraries_alone_form_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, module in ALONE.items():
         monkeypatch.setitem(sys.modules, name, module)
     assert find_process_group() is None

@@ -16,19 +16,33 @@ SPECIAL = ("__init__", "__enter__", "__exit__")
 # What only this project and the libraries call; it may change with them.
 FOR_US = {
     "checkpoints": {
-        *("check_files", "check_log", "describe_files", "problem_of"),
-        *("measure_log", "remove_marker", "write_marker", "written_bytes"),
+        "check_files",
+        "check_log",
+        "describe_files",
+        "problem_of",
+        "measure_log",
+        "remove_marker",
+        "write_marker",
+        "written_bytes",
     },
     "hf_trainer": {
-        *("unit_of_samples", "processes_that_share_rows", "samples_of_batches", "is_prompt"),
+        "unit_of_samples",
+        "processes_that_share_rows",
+        "samples_of_batches",
+        "is_prompt",
     },
     "log": {
         "step_log_of_this_process",
         *(
             f"StepLogger.{name}"
             for name in (
-                *("__init__", "measure_with", "observe_with", "begin_step", "end_step"),
-                *("note_batch", "share_rows"),
+                "__init__",
+                "measure_with",
+                "observe_with",
+                "begin_step",
+                "end_step",
+                "note_batch",
+                "share_rows",
             )
         ),
         *(
@@ -56,19 +70,19 @@ def test_names_and_signatures_for_scripts_are_the_listed_ones() -> None:
     Keep the old form working, or edit the list and say in CHANGELOG.md what a script has to change.
     A further name or option is an edit of the list.
     """
-    found = {
+    interface = {
         line: name
         for module in MODULES
         for name, line in interface_of(module)
         if not is_for_us(module, name)
     }
-    assert [line for line in LISTED if line not in found] == []
-    assert [line for line in found if line not in LISTED] == [], (
+    assert [line for line in LISTED if line not in interface] == []
+    assert [line for line in interface if line not in LISTED] == [], (
         "for scripts: list it; else: FOR_US"
     )
 
 
-def test_what_is_called_by_this_project_only_exists() -> None:
+def test_all_names_for_this_project_only_exist() -> None:
     names = {(module, name) for module in MODULES for name, _ in interface_of(module)}
     assert {(module, name) for module, listed in FOR_US.items() for name in listed} <= names
 
@@ -97,14 +111,16 @@ def interface_of(module: str) -> Iterator[tuple[str, str]]:
 
 def members(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
     """Methods, properties, and the attributes that the constructor sets."""
-    for each in node.body:
-        if not isinstance(each, ast.FunctionDef):
+    for statement in node.body:
+        if not isinstance(statement, ast.FunctionDef):
             continue
-        if each.name in SPECIAL or not each.name.startswith("_"):
-            decorators = "".join(f"@{ast.unparse(decorator)} " for decorator in each.decorator_list)
-            yield each.name, f"{decorators}{signature(each)}"
-        if each.name == "__init__":
-            yield from ((name, name) for name in sorted(attributes(each)))
+        if statement.name in SPECIAL or not statement.name.startswith("_"):
+            decorators = "".join(
+                f"@{ast.unparse(decorator)} " for decorator in statement.decorator_list
+            )
+            yield statement.name, f"{decorators}{signature(statement)}"
+        if statement.name == "__init__":
+            yield from ((name, name) for name in sorted(attributes(statement)))
 
 
 def attributes(constructor: ast.FunctionDef) -> set[str]:
@@ -121,7 +137,7 @@ def signature(node: ast.FunctionDef) -> str:
     return f"{node.name}({ast.unparse(node.args)}){returns}"
 
 
-def test_what_the_page_for_scripts_calls_is_listed() -> None:
+def test_all_calls_of_the_page_for_scripts_are_listed() -> None:
     page = (REPO_ROOT / "docs" / "own-script.md").read_text()
     code = "".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
     calls = {f"log: StepLogger.{name}(" for name in re.findall(r"\bstep_log\.(\w+)\(", page)}

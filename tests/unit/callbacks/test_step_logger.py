@@ -30,6 +30,14 @@ from traindyno.core.step_log.reader import StepLog, read_step_log
 from traindyno.core.step_log.step_table import tabulate_steps
 
 CALLBACKS = Path(__file__).parents[3] / "traindyno" / "callbacks"
+HOUR = 3600.0
+# Some of the keys that torch documents; CUDA's own asynchronous allocator has none of its retries.
+STATISTICS = {
+    "num_alloc_retries": 3,
+    "num_ooms": 0,
+    "allocated_bytes.all.peak": 75 * 2**30,
+    "segment.all.current": 41,
+}
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
@@ -111,7 +119,7 @@ def test_a_step_of_a_second_thread_while_one_is_open_is_an_error(log: StepLogger
     assert log.steps == 1
 
 
-def test_a_forked_child_that_exits_writes_nothing(log: StepLogger, tmp_path: Path) -> None:
+def test_an_exiting_forked_child_writes_nothing(log: StepLogger, tmp_path: Path) -> None:
     do_steps(log)
     child = os.fork()
     if child == 0:
@@ -127,7 +135,7 @@ def test_a_forked_child_that_exits_writes_nothing(log: StepLogger, tmp_path: Pat
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_script_that_takes_the_trials_seed_before_its_first_step_says_so(
+def test_a_script_taking_the_trials_seed_before_its_first_step_says_so(
     is_late: bool, log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert log.seed(otherwise=7) == 7
@@ -142,7 +150,7 @@ def test_a_script_that_takes_the_trials_seed_before_its_first_step_says_so(
 
 
 @pytest.mark.parametrize("resume", [StepLogger.resume, StepLogger.begin_training])
-def test_steps_go_on_counting_in_a_process_that_has_done_some(
+def test_steps_go_on_counting_in_a_process_with_earlier_ones(
     resume: Callable[[StepLogger, int], None], log: StepLogger, tmp_path: Path
 ) -> None:
     """After a resume in a new process they have the numbers of the run."""
@@ -175,7 +183,7 @@ def test_the_time_between_two_trainings_is_a_pause_around_its_phases(
 
 
 @pytest.mark.parametrize("samples", [0, -4])
-def test_a_step_without_samples_is_refused_where_one_process_does_all_the_work(
+def test_a_step_without_samples_is_refused_for_one_process_with_all_the_work(
     log: StepLogger, samples: int
 ) -> None:
     with pytest.raises(ValueError, match=f"samples={samples}; expected the number of samples"):
@@ -205,7 +213,8 @@ def test_counts_of_numpy_are_whole_numbers_in_the_log(
     for _ in range(5):
         if is_block:
             with log.step(samples=1) as step:
-                step.samples, step.tokens = np.int64(8), np.int32(64)  # type: ignore[assignment]
+                step.samples = np.int64(8)  # type: ignore[assignment]
+                step.tokens = np.int32(64)  # type: ignore[assignment]
         else:
             log.begin_step()
             log.end_step(np.int64(8), np.int32(64), None, None)  # type: ignore[arg-type]
@@ -217,7 +226,7 @@ def test_counts_of_numpy_are_whole_numbers_in_the_log(
 
 
 @pytest.mark.parametrize("counts", [(8.5, None), (8, 64.0), ("8", None)])
-def test_a_count_that_is_no_whole_number_fails_its_step_and_leaves_the_other_lines(
+def test_a_fractional_count_fails_its_step_and_leaves_the_other_lines(
     log: StepLogger, tmp_path: Path, counts: tuple[Any, Any]
 ) -> None:
     do_steps(log)
@@ -228,14 +237,14 @@ def test_a_count_that_is_no_whole_number_fails_its_step_and_leaves_the_other_lin
     assert lines_of(tmp_path)[-1]["outcome"] == "user_code_error"
 
 
-def test_the_first_step_is_written_at_once_so_that_a_killed_script_has_it(
+def test_the_first_step_is_written_at_once_for_a_killed_script(
     log: StepLogger, tmp_path: Path
 ) -> None:
     do_steps(log)
     assert [step["step"] for step in of_kind(tmp_path, "step")] == [1]
 
 
-def test_lines_are_kept_where_one_of_them_cant_be_encoded(tmp_path: Path) -> None:
+def test_lines_beside_an_unencodable_one_are_kept(tmp_path: Path) -> None:
     file = StepLogFile(tmp_path / "job" / "rank-0.jsonl")
     line = {"step": 1}
     file.write_later(line)
@@ -246,27 +255,25 @@ def test_lines_are_kept_where_one_of_them_cant_be_encoded(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_not_finite_stays_in_the_log_and_marks_it(
+def test_a_non_finite_loss_stays_in_the_log_and_marks_it(
     log: StepLogger, tmp_path: Path, loss: float
 ) -> None:
     with log.step(samples=1) as step:
         step.loss = loss
     log.close()
-    found = read(tmp_path)
-    assert found.measured is not None
-    assert repr(found.measured.processes[0].steps[0].loss) == repr(loss)
-    assert [error.outcome for error in found.errors] == ["loss_diverged"]
+    written = read(tmp_path)
+    assert written.measured is not None
+    assert repr(written.measured.processes[0].steps[0].loss) == repr(loss)
+    assert [error.outcome for error in written.errors] == ["loss_diverged"]
 
 
-def test_an_evaluation_loss_that_is_not_finite_marks_the_log(
-    log: StepLogger, tmp_path: Path
-) -> None:
+def test_a_non_finite_evaluation_loss_marks_the_log(log: StepLogger, tmp_path: Path) -> None:
     log.evaluation({"eval_loss": math.nan, "accuracy": 0.5})
     log.evaluation({"eval_loss": math.nan})
     log.close()
-    found = read(tmp_path)
-    assert math.isnan(found.sessions[0].evaluations[0].metrics["eval_loss"])
-    assert [error.message for error in found.errors] == [
+    written = read(tmp_path)
+    assert math.isnan(written.sessions[0].evaluations[0].metrics["eval_loss"])
+    assert [error.message for error in written.errors] == [
         "the evaluation's eval_loss after step 0 is nan"
     ]
 
@@ -280,7 +287,8 @@ def test_phases_explain_the_time_from_the_process_start_to_the_last_line(
     log.close()
     phases = {phase["name"]: phase for phase in of_kind(tmp_path, "phase")}
     assert list(phases) == ["import", "load", "setup", "teardown"]
-    (step,), (end,) = of_kind(tmp_path, "step"), of_kind(tmp_path, "end")
+    (step,) = of_kind(tmp_path, "step")
+    (end,) = of_kind(tmp_path, "end")
     assert phases["import"]["begin"] == pytest.approx(process.started(), abs=0.05)
     assert phases["setup"]["begin"] == phases["load"]["end"]
     assert phases["setup"]["end"] == pytest.approx(step["begin"], abs=0.01)
@@ -314,7 +322,7 @@ def test_launchers_are_the_ancestors_with_the_jobs_name() -> None:
         assert answer.stdout.strip() == expected
 
 
-def test_host_load_lines_hold_what_the_kernel_counted(log: StepLogger, tmp_path: Path) -> None:
+def test_host_load_lines_hold_the_kernels_counts(log: StepLogger, tmp_path: Path) -> None:
     log.open()
     until = time.process_time() + 0.15
     while time.process_time() < until:  # work that the counters have to show
@@ -361,14 +369,12 @@ def test_a_host_is_named_by_its_instance_or_its_boot(
     assert host_id(tmp_path / "nowhere") is None
 
 
-HOUR = 3600.0
-
-
 @pytest.mark.parametrize("jump_seconds", [HOUR, -HOUR])
 def test_a_jump_of_the_wall_clock_does_not_change_the_step_time(
     log: StepLogger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_seconds: float
 ) -> None:
-    monotonic, wall = [time.perf_counter()], [time.time()]
+    monotonic = [time.perf_counter()]
+    wall = [time.time()]
     monkeypatch.setattr(time, "perf_counter", lambda: monotonic[0])
     monkeypatch.setattr(time, "time", lambda: wall[0])
     for step in range(40):
@@ -376,18 +382,9 @@ def test_a_jump_of_the_wall_clock_does_not_change_the_step_time(
             monotonic[0] += 0.5
             wall[0] += 0.5 + (jump_seconds if step == 20 else 0.0)
     log.close()
-    found = measure_table(tabulate_steps(known(read(tmp_path).measured)), warmup_steps=None)
-    assert found.seconds == pytest.approx(0.5)
-    assert found.steady_state.is_reached
-
-
-# Some of the keys that torch documents; CUDA's own asynchronous allocator has none of its retries.
-STATISTICS = {
-    "num_alloc_retries": 3,
-    "num_ooms": 0,
-    "allocated_bytes.all.peak": 75 * 2**30,
-    "segment.all.current": 41,
-}
+    measured = measure_table(tabulate_steps(known(read(tmp_path).measured)), warmup_steps=None)
+    assert measured.seconds == pytest.approx(0.5)
+    assert measured.steady_state.is_reached
 
 
 @pytest.mark.parametrize(
@@ -417,7 +414,7 @@ def test_the_log_has_a_phase_without_length_when_there_are_more(tmp_path: Path) 
     lines = [json.loads(line) for line in file.path.read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["step", "step", "phase", "step", "step", "phase"]
     phases = [line for line in lines if line["kind"] == "phase"]
-    assert [(each["name"], each["facts"]) for each in phases] == [
+    assert [(phase["name"], phase["facts"]) for phase in phases] == [
         (ALLOCATOR_RETRIES, {RETRIES: retries, IN_BACKGROUND: True}) for retries in (2, 5)
     ]
-    assert all(each["begin"] == each["end"] for each in phases)
+    assert all(phase["begin"] == phase["end"] for phase in phases)

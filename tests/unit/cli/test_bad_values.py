@@ -116,9 +116,7 @@ ACCEPTED = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """``words``: a command line in which the argument or option of this ``name`` has this
-    ``value``.
-    """
+    """A command line in which the argument or option of this name has this value."""
 
     words: tuple[str, ...]
     name: str
@@ -160,9 +158,11 @@ def cases() -> Iterator[Case]:
     seen = set()
     for words, command in leaves(typer.main.get_command(commands)):
         arguments = [
-            each for each in command.params if each.param_type_name == "argument" and each.required
+            argument
+            for argument in command.params
+            if argument.param_type_name == "argument" and argument.required
         ]
-        good = {each.name: GOOD[each.name] for each in arguments}
+        good = {argument.name: GOOD[argument.name] for argument in arguments}
         for parameter in command.params:
             values = bad_values(parameter)
             shared = (parameter.opts[0], parameter.help, values)
@@ -206,7 +206,7 @@ def act(*what: Any, **_: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", cases(), ids=str)
-def test_a_bad_value_is_named_with_what_is_accepted_and_nothing_is_done(
+def test_a_bad_value_is_named_with_the_accepted_ones_and_nothing_is_done(
     case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(folder.rglob("*"))
@@ -218,10 +218,10 @@ def test_a_bad_value_is_named_with_what_is_accepted_and_nothing_is_done(
         app()
     said = " ".join(capsys.readouterr().err.replace("│", "").split()).rpartition(" Error ─")[2]
     assert left.value.code == 2, said
-    found = " ".join(case.value.replace("\n", r"\n")[:40].split())
-    assert (str(float("inf")) if found == "1e400" and "finite" in said else found) in said
+    text = " ".join(case.value.replace("\n", r"\n")[:40].split())
+    assert (str(float("inf")) if text == "1e400" and "finite" in said else text) in said
     field = case.name.lstrip("-").replace("-", "_")
-    assert case.name in said or f".{field}: " in said or found in said.partition(":")[0], (
+    assert case.name in said or f".{field}: " in said or text in said.partition(":")[0], (
         "the option, field or file"
     )
     assert ACCEPTED.search(said), said

@@ -25,7 +25,7 @@ RECORDS = {
 @pytest.fixture(autouse=True)
 def lab(monkeypatch: pytest.MonkeyPatch) -> None:
     unlike = replace(RECORDS["before"].suite, workload=replace(_workload(), examples=7))
-    records = {**RECORDS, "unlike": replace(RECORDS["before"], suite=unlike)}
+    records = {**RECORDS, "unlike": replace(RECORDS["same"], suite=unlike)}
     target = SimpleNamespace(results=records, require_execution=lambda _: None)
     monkeypatch.setattr(LabChoice, "find_target", lambda _: target)
     monkeypatch.setattr(compare_command, "load_record", _load)

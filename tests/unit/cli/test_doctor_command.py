@@ -20,13 +20,25 @@ from traindyno.api.suite_text import InputFileInvalid
 from traindyno.cli.commands.doctor_command import bootstrap_qualifier, line_of
 from traindyno.cli.inputs import doctor_checks
 from traindyno.cli.inputs.doctor_checks import PULLED_IMAGES, SMOKE_INSTANCE, Check, check_account
-from traindyno.core.lab_names import LabOutput
+from traindyno.core.lab_names import OPEN_ATTEMPTS_INDEX, LabOutput
 
 REPO_ROOT = Path(__file__).resolve().parents[3]
 PAGE = REPO_ROOT / "docs/lab-in-aws.md"
 ARN = "arn:aws:sts::111122223333:assumed-role/Engineer/me"
 ROLE = "arn:aws:iam::111122223333:role/Engineer"
 REGION = "us-east-1"
+# They are read in this order; the last one has no published code, so it is searched by its name.
+QUOTAS = (
+    f"{SMOKE_INSTANCE} for training job usage",
+    "ml.m7i.xlarge for training job usage",
+    "Number of instances across all training jobs",
+    "ml.c5.xlarge for endpoint usage",
+)
+SCRIPTS_IMAGE = "pytorch:2.13-cpu-amzn2023-sagemaker"
+FOUND: dict[str, Any] = {"images": [{}]}
+GONE = {
+    "failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]
+}
 
 
 def test_doctor_command_checks_this_machine() -> None:
@@ -52,27 +64,11 @@ def test_doctor_command_checks_this_machine() -> None:
         (doctor_checks._package("no-such-package"), "run `make install`"),
     ],
 )
-def test_what_is_missing_comes_with_what_to_do(finding: Check, advice: str) -> None:
+def test_missing_parts_come_with_advice(finding: Check, advice: str) -> None:
     assert (finding.advice or "").startswith(advice)
     first, second = line_of(finding).split("\n")
     assert first.startswith("missing ")
     assert second.strip().startswith(f"→ {advice}")
-
-
-# They are read in this order; the last one has no published code, so it is searched by its name.
-QUOTAS = (
-    f"{SMOKE_INSTANCE} for training job usage",
-    "ml.m7i.xlarge for training job usage",
-    "Number of instances across all training jobs",
-    "ml.c5.xlarge for endpoint usage",
-)
-
-
-SCRIPTS_IMAGE = "pytorch:2.13-cpu-amzn2023-sagemaker"
-FOUND: dict[str, Any] = {"images": [{}]}
-GONE = {
-    "failures": [{"failureCode": "ImageNotFound", "failureReason": "Requested image not found"}]
-}
 
 
 def asked_for(image: str) -> dict[str, Any]:
@@ -165,26 +161,28 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def findings(**answers: Any) -> dict[str, Check]:
     with account(**answers) as connect:
-        found = check_account(connect, region=REGION, lab="traindyno")
-        return {each.subject: each for each in found}
+        checked = check_account(connect, region=REGION, lab="traindyno")
+        return {finding.subject: finding for finding in checked}
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_the_page_shows_what_the_doctor_prints_of_an_empty_account() -> None:
+def test_the_page_shows_the_doctors_output_for_an_empty_account() -> None:
     page = PAGE.read_text().partition("<!-- doctor: ")[2].partition("<!-- end -->")[0]
     shown = [line.strip() for line in page.splitlines() if line.startswith("    ")]
-    found = findings(
+    by_subject = findings(
         bootstrap="ParameterNotFound",
         quotas={name: 0.0 for name in QUOTAS if "endpoint" in name or "for training" in name},
         stack="ValidationError",
     )
-    printed = [line.strip() for each in found.values() for line in line_of(each).splitlines()]
+    printed = [
+        line.strip() for finding in by_subject.values() for line in line_of(finding).splitlines()
+    ]
     assert len(shown) > 8
     for line in shown:
-        assert any(each.startswith(line.removesuffix("…")) for each in printed), line
+        assert any(text.startswith(line.removesuffix("…")) for text in printed), line
 
 
-def test_the_variable_for_the_region_is_one_that_boto_reads(
+def test_boto_reads_the_variable_for_the_region(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (variable,) = re.findall(r"set (\w+)", doctor_checks._region(None).advice or "")
@@ -194,15 +192,17 @@ def test_the_variable_for_the_region_is_one_that_boto_reads(
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_an_account_that_lacks_nothing_has_no_advice() -> None:
-    found = findings()
-    assert {each.subject: each.advice for each in found.values() if each.advice} == {}
-    assert found["identity"].found == ARN
-    assert found["lab"].found.endswith(":stateMachine:traindyno-suites")
-    assert len(found) == 12
+def test_a_complete_account_has_no_advice() -> None:
+    by_subject = findings()
+    assert {
+        finding.subject: finding.advice for finding in by_subject.values() if finding.advice
+    } == {}
+    assert by_subject["identity"].found == ARN
+    assert by_subject["lab"].found.endswith(":stateMachine:traindyno-suites")
+    assert len(by_subject) == 12
 
 
-def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
+def test_the_page_lists_the_permissions_of_the_doctor() -> None:
     (listed,) = re.findall(
         r"^`traindyno doctor --aws` needs (.*?)\. ", PAGE.read_text(), re.MULTILINE | re.DOTALL
     )
@@ -218,6 +218,12 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
         f"servicequotas:{action}" for action in ("GetAWSDefaultServiceQuota", "ListServiceQuotas")
     }
     assert set(re.findall(r"`([^`]+)`", listed)) == made | rare
+
+
+def test_the_page_lists_the_index_that_run_and_watch_query() -> None:
+    """A grant on a table holds for none of its indexes."""
+    (listed,) = re.findall(r"^`traindyno run` needs (.*?); `list`", PAGE.read_text(), re.M | re.S)
+    assert f"`table/NAME/index/{OPEN_ATTEMPTS_INDEX}`" in listed
 
 
 @pytest.mark.usefixtures("unhurried")
@@ -260,15 +266,15 @@ def test_the_page_lists_the_permissions_that_the_doctor_needs() -> None:
         ),
     ],
 )
-def test_what_an_account_lacks_comes_with_what_to_do(
+def test_gaps_of_an_account_come_with_advice(
     answers: dict[str, Any], subject: str, advice: str
 ) -> None:
-    found = findings(**answers)
-    assert {name for name, each in found.items() if each.advice} == {subject}
-    assert (found[subject].advice or "").startswith(advice)
+    by_subject = findings(**answers)
+    assert {name for name, finding in by_subject.items() if finding.advice} == {subject}
+    assert (by_subject[subject].advice or "").startswith(advice)
 
 
-def test_the_bootstraps_qualifier_is_that_of_cdk_json(tmp_path: Path) -> None:
+def test_the_bootstraps_qualifier_comes_from_cdk_json(tmp_path: Path) -> None:
     assert bootstrap_qualifier(tmp_path) == "hnb659fds"
     (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "mine"}}')
     assert bootstrap_qualifier(tmp_path) == "mine"
@@ -289,22 +295,22 @@ def test_without_credentials_the_first_line_says_so_and_nothing_else_is_asked() 
 
 
 @pytest.mark.usefixtures("unhurried")
-def test_a_check_that_is_not_allowed_is_a_finding_and_the_others_go_on() -> None:
+def test_a_forbidden_check_is_a_finding_and_the_others_go_on() -> None:
     with account() as connect, stubbed("ssm") as (ssm, stubber):
         connect("ssm").get_parameter(Name="used up")
         stubber.add_client_error("get_parameter", "AccessDeniedException")
-        found = list(
+        checked = list(
             check_account(
                 lambda service: ssm if service == "ssm" else connect(service),
                 region=REGION,
                 lab="traindyno",
             )
         )
-    (refused,) = [each for each in found if each.advice]
+    (refused,) = [finding for finding in checked if finding.advice]
     assert refused.subject == "CDK bootstrap"
     assert refused.found.startswith("not known: ")
 
 
-def test_the_doctor_checks_what_the_smoke_suite_uses() -> None:
+def test_the_doctor_checks_the_needs_of_the_smoke_suite() -> None:
     suite = yaml.safe_load((REPO_ROOT / "suites/smoke_aws.yaml").read_text())
     assert suite["training"]["instance"] == suite["preparation"]["instance"] == SMOKE_INSTANCE

@@ -32,6 +32,8 @@ from traindyno.core.suite.suite import Run
 from traindyno.core.suite.suite_file import read_stored_suite
 from traindyno.features import FEATURES
 
+JOB_ID = "j0123abcd-1"
+
 
 def attempt_of(run: Run, number: int = 1, **changes: Any) -> Attempt:
     return Attempt(number=number, job_name=f"{run.run_id}-a{number}", submitted_at=0.0, **changes)
@@ -67,23 +69,23 @@ def test_a_result_is_paid_by_its_attempts() -> None:
     end = attempt_of(run, outcome=Outcome.COMPLETED, billable_seconds=300.0)
     note(lab, run, 1, end)
     record(lab, run, end)
-    found = load(lab, "SUCCEEDED")
+    loaded = load(lab, "SUCCEEDED")
     # 300 s at $1.20/h = $0.10
-    assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.10"))
-    assert [line.outcome for line in found.receipt.lines] == ["completed"]
+    assert (loaded.is_final, loaded.receipt.total_usd) == (True, Decimal("0.10"))
+    assert [line.outcome for line in loaded.receipt.lines] == ["completed"]
 
 
 def test_attempts_of_a_run_without_a_result_are_paid_too() -> None:
     lab, (run, *_) = make_lab()
     note(lab, run, 1, attempt_of(run, error="CapacityUnavailable", billable_seconds=0.0))
     note(lab, run, 2, attempt_of(run, 2, outcome=Outcome.STOPPED_BY_USER, billable_seconds=600.0))
-    found = load(lab, "ABORTED")
-    assert [line.outcome for line in found.receipt.lines] == [
+    loaded = load(lab, "ABORTED")
+    assert [line.outcome for line in loaded.receipt.lines] == [
         "CapacityUnavailable",
         "stopped_by_user",
     ]
     # 600 s at $1.20/h
-    assert (found.is_final, found.receipt.total_usd) == (True, Decimal("0.20"))
+    assert (loaded.is_final, loaded.receipt.total_usd) == (True, Decimal("0.20"))
 
 
 def test_a_job_in_flight_keeps_the_receipt_open() -> None:
@@ -92,30 +94,30 @@ def test_a_job_in_flight_keeps_the_receipt_open() -> None:
     note(lab, first, 1, end)
     record(lab, first, end)
     note(lab, second, 1, None)
-    found = load(lab)
-    assert found.running_jobs == (f"{second.run_id}-a1",)
-    assert (found.is_final, found.receipt.total_usd, found.receipt.known_usd) == (
+    loaded = load(lab)
+    assert loaded.running_jobs == (f"{second.run_id}-a1",)
+    assert (loaded.is_final, loaded.receipt.total_usd, loaded.receipt.known_usd) == (
         False,
         None,
         Decimal("0.10"),
     )
-    assert [line.outcome for line in found.receipt.lines] == ["completed", "running"]
+    assert [line.outcome for line in loaded.receipt.lines] == ["completed", "running"]
 
 
-def test_a_job_that_outlives_its_execution_keeps_the_receipt_open() -> None:
+def test_a_job_outliving_its_execution_keeps_the_receipt_open() -> None:
     lab, (run, *_) = make_lab()
     note(lab, run, 1, None)
     assert not load(lab, "ABORTED").is_final
 
 
-def test_a_receipt_that_may_lack_jobs_is_not_final_and_says_why() -> None:
+def test_a_receipt_with_possibly_missing_jobs_is_not_final_and_says_why() -> None:
     """MiniStack was killed: what it had not saved is in no row."""
     lab, (run, *_) = make_lab()
     note(lab, run, 1, attempt_of(run, ended_at=400.0, billable_seconds=300.0))
     ended = replace(ENDED, execution_id=EXECUTION, status="FAILED", error="States.ServiceRestart")
-    found = load_receipt(ended, services=lab.services)
-    assert not found.is_final
-    (line,) = summary(found)
+    loaded = load_receipt(ended, services=lab.services)
+    assert not loaded.is_final
+    (line,) = summary(loaded)
     assert line.endswith(
         "so far, not final: MiniStack ended while it ran, and jobs that it had not saved are "
         "missing"
@@ -131,9 +133,9 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
         1,
         attempt_of(run, outcome=Outcome.TIMED_OUT, billable_seconds=900.0, ended_at=1.0),
     )
-    found = load(lab, "SUCCEEDED")
+    loaded = load(lab, "SUCCEEDED")
     # 900 s at $1.20/h
-    assert (found.receipt.total_usd, found.receipt.lines[0].outcome) == (
+    assert (loaded.receipt.total_usd, loaded.receipt.lines[0].outcome) == (
         Decimal("0.30"),
         "timed_out",
     )
@@ -141,19 +143,19 @@ def test_a_run_recorded_before_its_job_had_ended_is_paid_as_the_job_ended() -> N
 
 def test_before_any_job_nothing_was_paid() -> None:
     lab, _ = make_lab()
-    found = load(lab, "FAILED")
-    assert (found.receipt.lines, found.receipt.total_usd, found.is_final) == (
+    loaded = load(lab, "FAILED")
+    assert (loaded.receipt.lines, loaded.receipt.total_usd, loaded.is_final) == (
         (),
         Decimal("0.00"),
         True,
     )
 
 
-def test_an_execution_that_step_functions_has_forgotten_still_has_its_receipt() -> None:
+def test_an_execution_forgotten_by_step_functions_still_has_its_receipt() -> None:
     lab, runs = make_lab()
     note(lab, runs[0], 1, attempt_of(runs[0], billable_seconds=300))
-    found = read_receipt(target_of(lab), EXECUTION)
-    assert (found.status, found.is_final, len(found.receipt.lines)) == ("UNKNOWN", True, 1)
+    loaded = read_receipt(target_of(lab), EXECUTION)
+    assert (loaded.status, loaded.is_final, len(loaded.receipt.lines)) == ("UNKNOWN", True, 1)
     with pytest.raises(ExecutionUnknown):
         read_receipt(target_of(lab), "never-started")
 
@@ -176,9 +178,6 @@ def target_of(lab: MemoryLab) -> LabTarget:
         services=lab,
         features=FEATURES,
     )
-
-
-JOB_ID = "j0123abcd-1"
 
 
 def shared_lab(*, ended: int, end: Attempt | None) -> tuple[MemoryLab, list[Run]]:
@@ -218,35 +217,35 @@ def job_end(**changes: Any) -> Attempt:
 
 def test_runs_of_a_shared_job_without_results_pay_its_bill_together() -> None:
     lab, _ = shared_lab(ended=2, end=job_end(outcome=Outcome.STOPPED_BY_USER))
-    found = load(lab, "ABORTED")
+    loaded = load(lab, "ABORTED")
     # 301 s at $1.20/h = $0.10033
-    assert (found.receipt.total_usd, found.receipt.job_count, len(found.receipt.lines)) == (
+    assert (loaded.receipt.total_usd, loaded.receipt.job_count, len(loaded.receipt.lines)) == (
         Decimal("0.10"),
         1,
         3,
     )
-    assert sum(line.billable_seconds or 0 for line in found.receipt.lines) == 301
-    assert [line.place_text for line in found.receipt.lines] == [
+    assert sum(line.billable_seconds or 0 for line in loaded.receipt.lines) == 301
+    assert [line.place_text for line in loaded.receipt.lines] == [
         "run 1 of 3",
         "run 2 of 3",
         "run 3 of 3",
     ]
-    assert [line.outcome for line in found.receipt.lines] == [
+    assert [line.outcome for line in loaded.receipt.lines] == [
         "completed",
         "completed",
         "stopped_by_user",
     ]
-    text = " ".join(summary(found))
+    text = " ".join(summary(loaded))
     assert "for 1 training job" in text
-    assert found.is_final
+    assert loaded.is_final
 
 
 def test_a_shared_job_in_flight_is_one_running_job() -> None:
     for ended in (0, 2, 3):
         lab, _ = shared_lab(ended=ended, end=None)
-        found = load(lab)
-        assert found.running_jobs == (f"{JOB_ID}-a1",)
-        assert (found.is_final, found.receipt.total_usd) == (False, None)
+        loaded = load(lab)
+        assert loaded.running_jobs == (f"{JOB_ID}-a1",)
+        assert (loaded.is_final, loaded.receipt.total_usd) == (False, None)
 
 
 def test_results_recorded_before_their_shared_job_had_ended_are_paid_as_it_ended() -> None:
@@ -262,7 +261,7 @@ def test_results_recorded_before_their_shared_job_had_ended_are_paid_as_it_ended
 
 def printed(price: PaidPrice) -> tuple[str, ExecutionReceipt]:
     receipt = write_receipt([completed_result(make_cell(), trial, price=price) for trial in (1, 2)])
-    found = ExecutionReceipt(
+    loaded = ExecutionReceipt(
         execution_id="demo",
         status="SUCCEEDED",
         receipt=receipt,
@@ -271,18 +270,18 @@ def printed(price: PaidPrice) -> tuple[str, ExecutionReceipt]:
         running_jobs=(),
     )
     sink = io.StringIO()
-    print_receipt(Terminal(file=sink, width=160), found)
-    return sink.getvalue(), found
+    print_receipt(Terminal(file=sink, width=160), loaded)
+    return sink.getvalue(), loaded
 
 
 def test_amounts_below_a_dollar_are_shown_to_three_digits() -> None:
-    text, found = printed(PaidPrice(usd_per_instance_hour=Decimal("0.10")))
+    text, loaded = printed(PaidPrice(usd_per_instance_hour=Decimal("0.10")))
     # Two jobs of 170 billed seconds at $0.10 an hour: 2 x 170 / 3,600 x 0.10.
     assert "total $0.00944 for 2 training jobs" in text
     assert "$0.00472" in text
     assert "$0.00\n" not in text
-    whole = sum(line.exact_usd for line in found.receipt.lines if line.exact_usd is not None)
-    assert float(sum(exact_phase_usd(found.receipt.lines).values())) == pytest.approx(float(whole))
+    whole = sum(line.exact_usd for line in loaded.receipt.lines if line.exact_usd is not None)
+    assert float(sum(exact_phase_usd(loaded.receipt.lines).values())) == pytest.approx(float(whole))
 
 
 def test_larger_receipts_stay_in_whole_cents() -> None:

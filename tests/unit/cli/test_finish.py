@@ -57,7 +57,8 @@ class OneObject:
 def target_with(report: Report, executions: Any = None) -> LabTarget:
     """A lab in which each execution has this report."""
     bucket = ResultsBucket(cast("Any", OneObject(report_document(report))), "results")
-    nothing, services = cast("Any", None), cast("Any", SimpleNamespace(bucket=bucket))
+    nothing = cast("Any", None)
+    services = cast("Any", SimpleNamespace(bucket=bucket))
     return LabTarget(
         is_local=True,
         deployment=nothing,
@@ -81,7 +82,7 @@ def crashed(cell: Cell) -> RunResult:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.COST_STOPPED, Outcome.OUT_OF_MEMORY])
-def test_who_reached_the_amount_is_told_how_to_measure_the_rest(
+def test_a_reached_amount_comes_with_the_way_to_measure_the_rest(
     outcome: Outcome, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit):
@@ -93,7 +94,7 @@ def test_who_reached_the_amount_is_told_how_to_measure_the_rest(
 @pytest.mark.parametrize(
     "ended_badly", [lambda cell: failed_result(cell, 1, Outcome.USER_CODE_ERROR), crashed]
 )
-def test_an_execution_that_measured_nothing_ends_with_status_3(
+def test_an_execution_without_a_measurement_ends_with_status_3(
     ended_badly: Callable[[Cell], RunResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:
@@ -120,13 +121,15 @@ def test_the_repeats_of_local_cells_are_kept_in_the_home(
     results = [completed_result(cell, trial) for cell in cells for trial in (1, 2, 3)]
     simulated = replace(results[0], is_simulated=True)
     short = replace(results[0], measured=replace(known(results[0].measured), steady_seconds=0.2))
-    found = FoundReport(report=report_of([*results, simulated, short]), html=b"")
-    keep_repeats(found)
+    found_report = FoundReport(report=report_of([*results, simulated, short]), html=b"")
+    keep_repeats(found_report)
     kept = known(Home(tmp_path / "home").read_as(DOCUMENT, KeptRepeats))
-    assert {name: [*map(len, each)] for name, each in kept.measured.items()} == {"execution-1": [3]}
+    assert {name: [*map(len, lengths)] for name, lengths in kept.measured.items()} == {
+        "execution-1": [3]
+    }
 
 
-def test_a_command_that_can_not_write_names_the_full_disk(
+def test_a_command_unable_to_write_names_the_full_disk(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def copy() -> None:

@@ -23,6 +23,21 @@ from traindyno.cli.commands.run_commands import follow_to_end
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.store.attempts import AttemptRow
 
+INTERRUPTS_AT_IMPORT = """
+import sys
+
+where, sys.argv = sys.argv[1], ["traindyno", "plan", "suites/lightning.yaml"]
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == where:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupts())
+from traindyno.cli.entry import app
+app()
+"""
+
 
 class Target:
     """What interrupting uses of a target."""
@@ -75,7 +90,7 @@ def test_an_interrupted_command_names_the_commands_to_watch_and_to_stop(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_interrupted_command_says_what_running_jobs_on_aws_cost_per_hour(
+def test_interrupted_command_says_the_hourly_cost_of_running_jobs_on_aws(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (line,) = interrupted(Target(is_local=False), monkeypatch)
@@ -87,27 +102,11 @@ def test_a_second_interruption_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert interrupted(Target(is_local=False, error=KeyboardInterrupt()), monkeypatch) == []
 
 
-def test_a_report_that_cannot_be_written_is_a_message_with_another_way(tmp_path: Path) -> None:
+def test_an_unwritable_report_is_a_message_with_another_way(tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("not a folder")
     with pytest.raises(ReportUnwritable, match=r"reports.*traindyno report demo-1 --output FOLDER"):
         write_report(tmp_path / "reports", "demo-1", b"html")
     assert write_report(tmp_path / "other", "demo-1", b"html").read_bytes() == b"html"
-
-
-INTERRUPTS_AT_IMPORT = """
-import sys
-
-where, sys.argv = sys.argv[1], ["traindyno", "plan", "suites/lightning.yaml"]
-
-class Interrupts:
-    def find_spec(self, name, *_):
-        if name == where:
-            raise KeyboardInterrupt
-
-sys.meta_path.insert(0, Interrupts())
-from traindyno.cli.entry import app
-app()
-"""
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,18 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Search
 from traindyno.core.suite.suite import Suite
 
-G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
+G5 = "ml.g5.xlarge"
+G6 = "ml.g6.xlarge"
+HUB: dict[str, Any] = {**unprepared_document()["workload"], "model": "me/model"}
+LIMIT = (
+    "before the first run: $0.18 at the limit of 1800 s and 960 s for the image, to stop and to "
+    "upload"
+)
+READ_THERE = (
+    "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it "
+    "there"
+)
+EACH = "7 to 9, one for each trial, the same in all cells"
 
 
 def suite_of(jobs: str) -> Suite:
@@ -63,24 +74,13 @@ def text_of(table: object) -> str:
         ),
     ],
 )
-def test_a_plan_says_where_measuring_is_more_than_the_work(examples: int, told: str | None) -> None:
+def test_a_plan_says_if_measuring_is_more_than_the_work(examples: int, told: str | None) -> None:
     workload = {**unprepared_document()["workload"], "examples": examples}
     suite = unprepared_suite(workload=workload, measurement={"trials": 3, "max_steps": 200})
     totals = " ".join(text_of(totals_table(suite, plan_of(suite), None)).split())
     assert ("measuring costs more" in totals) is (told is not None)
     assert told is None or told in totals
     assert "expected time unknown: no basis before each cell has been measured once" in totals
-
-
-HUB: dict[str, Any] = {**unprepared_document()["workload"], "model": "me/model"}
-LIMIT = (
-    "before the first run: $0.18 at the limit of 1800 s and 960 s for the image, to stop and to "
-    "upload"
-)
-READ_THERE = (
-    "me/model: one of these jobs copies it from the Hub to the lab's bucket; every run reads it "
-    "there"
-)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ READ_THERE = (
     ],
     ids=["data", "model", "both", "branch", "commit", "batch"],
 )
-def test_a_plan_says_what_comes_before_and_beside_the_runs(
+def test_a_plan_names_the_jobs_before_and_beside_the_runs(
     changes: dict[str, Any], told: list[str]
 ) -> None:
     suite = unprepared_suite(**changes)
@@ -147,12 +147,12 @@ def test_a_plan_says_what_comes_before_and_beside_the_runs(
         suite, execution_id="plan", prices=prices, quotas=ample_quotas(suite), histories={}
     )
     totals = " ".join(text_of(totals_table(suite, planned, None)).split())
-    assert [each for each in told if each not in totals] == [], totals
+    assert [part for part in told if part not in totals] == [], totals
     for words in ("revision", "tokenised", "the Hub", "search their"):
         assert (words in totals) == (words in " ".join(told)), words
 
 
-def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> None:
+def test_the_plan_names_cells_sharing_a_job_and_why_one_stands_alone() -> None:
     suite = suite_of("shared")
     planned = plan_of(suite)
     told = text_of(job_table(suite, planned))
@@ -173,7 +173,7 @@ def test_the_plan_names_which_cells_share_a_job_and_why_one_stands_alone() -> No
     )
 
 
-def test_a_cell_that_fills_a_job_alone_is_told_apart_from_one_without_another() -> None:
+def test_a_cell_filling_a_job_alone_differs_from_one_without_another() -> None:
     suite = suite_of("shared")
     long = {cell.cell_id: past_cell(cell.cell_id, 1800) for cell in suite.cells}
     planned = plan_suite(suite, execution_id="plan", prices={}, quotas={}, histories=long)
@@ -208,9 +208,6 @@ def test_with_separate_jobs_nothing_is_said_of_them() -> None:
 def test_one_trial_and_one_job_are_in_the_singular() -> None:
     suite = unprepared_suite(measurement={"trials": 1})
     assert "2: 2 cells × 1 trial in 1 job" in text_of(totals_table(suite, plan_of(suite), None))
-
-
-EACH = "7 to 9, one for each trial, the same in all cells"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -13,8 +15,13 @@ from rich.text import Text
 from typer.testing import CliRunner
 
 from tests.unit.cli.test_bad_values import leaves
+from tests.unit.cli.test_execution_receipt import target_of
+from tests.unit.planned_lab import empty_lab
+from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.aws import clients
+from traindyno.aws.deployment import LabNotDeployed
 from traindyno.cli import option_values
+from traindyno.cli.commands import serving_commands
 from traindyno.cli.lab_choice import AccountChoice, LabChoice, with_options_of
 from traindyno.cli.main import app, commands
 
@@ -55,7 +62,10 @@ def test_the_local_cloud_has_one_lab_of_the_default_name(monkeypatch: pytest.Mon
     assert (local.chosen.name, deployed.chosen.name) == ("traindyno", "mine")
 
 
-def test_a_chosen_account_is_that_of_later_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_client")
+def test_a_chosen_account_is_used_by_later_clients(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(os, "environ", {"AWS_REGION": "us-east-1", "AWS_PROFILE": "own"})
     AccountChoice(region="eu-west-1").choose()
     assert os.environ == {
@@ -63,13 +73,15 @@ def test_a_chosen_account_is_that_of_later_clients(monkeypatch: pytest.MonkeyPat
         "AWS_DEFAULT_REGION": "eu-west-1",
         "AWS_PROFILE": "own",
     }
+    (tmp_path / "config").write_text("[profile work]\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     AccountChoice(profile="work").choose()
     assert os.environ["AWS_PROFILE"] == "work"
 
 
 def help_texts(command: Any) -> Iterator[str]:
     yield from filter(
-        None, [command.help, *(getattr(each, "help", None) for each in command.params)]
+        None, [command.help, *(getattr(parameter, "help", None) for parameter in command.params)]
     )
     for inner in getattr(command, "commands", {}).values():
         yield from help_texts(inner)
@@ -82,7 +94,7 @@ def test_no_word_of_a_help_text_is_taken_for_markup() -> None:
     assert [text for text in texts if Text.from_markup(text).plain != text] == []
 
 
-def test_every_command_shows_an_example_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_shows_a_working_example(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPO_ROOT)
     examples = dict(leaves(typer.main.get_command(commands)))
     assert len(examples) > 10
@@ -92,7 +104,7 @@ def test_every_command_shows_an_example_that_it_accepts(monkeypatch: pytest.Monk
         command.make_context("traindyno", written[len(words) :])
 
 
-def test_two_letters_that_changed_places_are_one_mistake() -> None:
+def test_two_swapped_letters_are_one_mistake() -> None:
     with pytest.raises(typer.BadParameter, match='did you mean "us-east-1"'):
         option_values.region("us-esat-1")
 
@@ -108,13 +120,41 @@ def test_a_region_of_another_partition_is_no_typing_mistake(region: str) -> None
         option_values.region(region)
 
 
-def test_a_shell_completes_the_names_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("line", "runs", "found"),
+    [
+        ("", True, "plan"),
+        ("watch", True, "mine"),
+        ("watch", False, "more"),
+        ("watch --local", False, ""),
+        ("train --region eu-west-1 --lab x", True, "more"),
+        ("compare before", True, "mine"),
+        ("undeploy", True, "model"),
+    ],
+)
+def test_a_shell_completes_commands_and_the_names_of_the_lab(
+    line: str, runs: bool, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a choice, those of the local cloud; where that does not run, those in AWS."""
+
+    @contextmanager
+    def opened(lab: Lab) -> Iterator[LabTarget]:
+        if lab.local and not runs:
+            raise LabNotDeployed
+        target = target_of(empty_lab())
+        for name in ("mine" if lab.local else "more", "other"):
+            target.executions.start(name, {})
+        yield target
+
+    monkeypatch.setattr(Lab, "opened", opened)
+    serving = SimpleNamespace(names=lambda: ["model", "other"])
+    monkeypatch.setattr(serving_commands, "serving_of", lambda _: serving)
     words = {
-        "COMP_WORDS": "traindyno pl",
-        "COMP_CWORD": "1",
+        "COMP_WORDS": f"traindyno {line} {found[:2]}",
+        "COMP_CWORD": f"{1 + len(line.split())}",
         "_TRAINDYNO_COMPLETE": "complete_bash",
     }
-    assert CliRunner(env=words).invoke(commands, prog_name="traindyno").output.split() == ["plan"]
+    assert CliRunner(env=words).invoke(commands, prog_name="traindyno").output.strip() == found
 
 
 @pytest.fixture

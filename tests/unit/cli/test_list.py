@@ -23,7 +23,7 @@ from traindyno.store.executions import Judgement
     [(None, "18"), (4, "4 of 18"), (18, "18")],
     ids=["no verdict yet", "a race", "all"],
 )
-def test_the_runs_of_an_execution_are_those_that_it_made(
+def test_the_runs_of_an_execution_are_its_own(
     ended: int | None, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judgement = Judgement(

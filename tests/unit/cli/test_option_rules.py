@@ -31,11 +31,15 @@ def refusal(*words: str) -> str:
     return " ".join(answer.stderr.replace("│", "").split())
 
 
-def test_local_excludes_what_chooses_a_lab_in_aws_in_every_command() -> None:
+def test_local_excludes_the_choices_of_a_lab_in_aws_in_every_command() -> None:
     asked = set()
     for words, command in leaves(typer.main.get_command(commands)):
-        given = [GOOD[each.name] for each in command.params if each.param_type_name == "argument"]
-        options = {each.name: each.opts[0] for each in command.params}
+        given = [
+            GOOD[parameter.name]
+            for parameter in command.params
+            if parameter.param_type_name == "argument"
+        ]
+        options = {parameter.name: parameter.opts[0] for parameter in command.params}
         for name, value in (("lab", "mine"), ("region", "eu-west-1"), ("profile", "work")):
             if "local" in options and name in options:
                 said = refusal(*words, *given, "--local", options[name], value)
@@ -82,7 +86,7 @@ def test_an_option_without_effect_is_refused(words: tuple[str, ...], reason: str
     assert reason in refusal(*words)
 
 
-def test_an_option_that_says_the_default_excludes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_with_the_default_excludes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The local cloud's lab has the default name, and --wait is what a report needs."""
     monkeypatch.chdir(Path(SUITE).parent)
     for words in (

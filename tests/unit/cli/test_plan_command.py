@@ -22,6 +22,7 @@ ENOUGH = (
 NONE_LEFT = "region: us-east-1\nquotas: {ml.g5.xlarge for training job usage: 0}\n"
 
 IN_S3 = {**unprepared_document()["workload"], "model": "s3://bucket/gpt2/"}
+FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
 
 
 def plan(
@@ -35,10 +36,7 @@ def plan(
     return run_command("plan", "suite.yaml", *options, folder=folder)
 
 
-FILES = ("--prices", "prices.yaml", "--quotas", "quotas.yaml")
-
-
-def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
+def test_a_plan_needs_two_files_only(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES, "--format", "json", measurement={"trials": 3})
     assert (answer.status, answer.errors) == (0, "")
     planned = answer.json()
@@ -52,9 +50,12 @@ def test_two_files_are_all_that_a_plan_needs(tmp_path: Path) -> None:
     assert not planned["is_refused"]
 
 
-def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: Path) -> None:
+def test_the_table_names_lanes_quotas_cost_and_the_source_of_prices(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES)
     assert answer.status == 0
+    assert answer.output.splitlines()[-1].rstrip() == (
+        "can start, if the account has these quotas: nothing else stands in the way"
+    )
     told = " ".join(answer.output.split())
     for words in (
         "ml.g5.xlarge",
@@ -71,7 +72,7 @@ def test_the_table_names_lanes_quotas_cost_and_where_prices_come_from(tmp_path: 
         assert words in told
 
 
-def test_lanes_are_lines_where_a_table_has_no_room(tmp_path: Path) -> None:
+def test_lanes_are_lines_in_a_narrow_terminal(tmp_path: Path) -> None:
     plan(tmp_path)
     words = [
         sys.executable,
@@ -90,7 +91,7 @@ def test_lanes_are_lines_where_a_table_has_no_room(tmp_path: Path) -> None:
     assert any(line.startswith("lane ml.g5.xlarge: runs ") for line in told)
 
 
-def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None:
+def test_the_plan_names_travelling_and_left_out_files(tmp_path: Path) -> None:
     for name in (
         "own/train.py",
         "own/.env",
@@ -121,9 +122,7 @@ def test_the_plan_says_what_travels_and_what_is_left_out(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
-def test_data_of_which_a_part_would_be_ignored_is_refused_before_anything_else(
-    command: str, tmp_path: Path
-) -> None:
+def test_partly_ignored_data_is_refused_before_anything_else(command: str, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for name in ("train-0.jsonl", "train-1.jsonl.zst"):
         (tmp_path / "data" / name).write_text('{"text": "one"}')
@@ -144,7 +143,7 @@ def test_a_file_of_quotas_is_shown_as_far_as_the_suite_needs_it(tmp_path: Path) 
         "  ml.g6e.xlarge for training job usage: 3\n"
     )
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=quotas)
-    assert [(each["quota"]["name"], each["applied"]) for each in answer.json()["quotas"]] == [
+    assert [(quota["quota"]["name"], quota["applied"]) for quota in answer.json()["quotas"]] == [
         ("ml.g5.xlarge for training job usage", 4),
         ("Maximum number of instances per training job", None),
         ("Number of instances across all training jobs", 8),
@@ -161,12 +160,14 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
     answer = plan(tmp_path, *FILES, "--format", "json", quotas=NONE_LEFT, limits=limits)
     assert answer.status == 2
     assert len(answer.json()["refusals"]) == 3
+    assert answer.json()["is_refused"]
     for words in (
         "limits.max_usd",
         "limits.max_hours",
         "aws service-quotas request-service-quota-increase",
     ):
         assert words in answer.errors
+    assert answer.errors.splitlines()[-1] == "can't start: 3 reasons above"
 
 
 def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_account(
@@ -176,7 +177,7 @@ def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_accou
     answer = plan(tmp_path, "--format", "json")
     planned = answer.json()
     assert {
-        (each["quota"]["name"], each["applied"], each["default"]) for each in planned["quotas"]
+        (quota["quota"]["name"], quota["applied"], quota["default"]) for quota in planned["quotas"]
     } >= {("ml.g5.xlarge for training job usage", None, 0)}
     assert planned["lanes"][0]["price"]["source"].startswith("a snapshot, not AWS's: ")
     assert (
@@ -229,7 +230,7 @@ def test_wrong_files_are_refused_with_their_lines(
     assert says in answer.errors
 
 
-def test_a_price_that_the_file_lacks_is_unknown_and_refused(tmp_path: Path) -> None:
+def test_a_price_missing_in_the_file_is_unknown_and_refused(tmp_path: Path) -> None:
     answer = plan(tmp_path, *FILES, prices=PRICES.replace("ml.g5.xlarge", "ml.g5.2xlarge"))
     assert answer.status == 2
     assert "the price of ml.g5.xlarge is unknown" in answer.errors
@@ -237,9 +238,7 @@ def test_a_price_that_the_file_lacks_is_unknown_and_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", ["short", "long"])
-def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(
-    tmp_path: Path, form: str
-) -> None:
+def test_local_model_folder_is_planned_without_a_copying_job(tmp_path: Path, form: str) -> None:
     """`run` uploads it. The file has no price for the type of a job that copies."""
     folder = tmp_path / "my-model"
     folder.mkdir()
@@ -268,7 +267,7 @@ def test_local_model_folder_is_planned_without_a_job_that_copies_from_the_hub(
     assert on_hub.json()["preparation"]["job_count"] == 1
 
 
-def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(tmp_path: Path) -> None:
+def test_missing_files_of_this_machine_are_refused_with_file_and_line(tmp_path: Path) -> None:
     answer = plan(
         tmp_path, *FILES, workload={**IN_S3, "dataset": {"path": "./none", "format": "text"}}
     )
@@ -277,9 +276,10 @@ def test_what_is_missing_on_this_machine_is_refused_with_file_and_line(tmp_path:
     assert f"suite.yaml:{number}: workload.dataset.path: './none' does not exist" in answer.errors
 
 
-def test_an_image_that_the_region_lacks_is_said(tmp_path: Path) -> None:
+def test_an_image_missing_in_the_region_is_said(tmp_path: Path) -> None:
     workload = {**script_document()["workload"], "image": "pytorch-training:1.12-gpu-py38"}
     given: dict[str, Any] = {"workload": workload, "preparation": {}}
+    given |= {"training": {"instance": "ml.g5.xlarge"}}
     (tmp_path / "scripts").mkdir()
     elsewhere = PRICES.replace("us-east-1", "mars-1"), ENOUGH.replace("us-east-1", "mars-1")
     refused = plan(tmp_path, *FILES, prices=elsewhere[0], quotas=elsewhere[1], **given)

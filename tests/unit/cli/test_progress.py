@@ -28,6 +28,7 @@ from traindyno.api.execution_state import RunningJob, State, find_leader, read_s
 from traindyno.api.progress import (
     CloudUnreachable,
     NoProgress,
+    PlainDisplay,
     ended_line,
     follow,
     observe,
@@ -92,7 +93,7 @@ def state(
     )
 
 
-def test_a_job_that_waits_says_behind_what() -> None:
+def test_a_waiting_job_says_the_reason_of_its_wait() -> None:
     wait = "waiting for the machine, behind r-hf, which has it since 20:41 UTC"
     job = RunningJob(
         label="eager",
@@ -143,12 +144,12 @@ def test_an_ended_run_is_named_by_its_cells_label(snapshot: Snapshot) -> None:
         ("stopped by the lab: cost_stopped", "cost"),
     ],
 )
-def test_an_ended_run_says_which_limit_of_the_suite_was_reached(message: str, limit: str) -> None:
+def test_an_ended_run_says_the_reached_limit_of_the_suite(message: str, limit: str) -> None:
     stopped = replace(SUMMARY, outcome=Outcome.COST_STOPPED, message=message)
     assert f"trial 1: {limit} limit reached, 12.3 samples/s: {message}" in ended_line(1, 4, stopped)
 
 
-def test_one_line_says_what_runs_how_long_and_for_how_much() -> None:
+def test_one_line_says_the_running_jobs_their_time_and_cost() -> None:
     line = state_line(state(ended=1))
     for part in (
         "60.0 s",
@@ -184,12 +185,12 @@ def test_the_job_before_the_first_run_is_named_by_its_work(name: str, ended: str
     assert prepared_line(name, summary) == ended
 
 
-def test_runs_that_ended_in_a_job_of_several_count_before_they_are_recorded() -> None:
-    """``r0`` is being recorded: its job is not over yet, and it has its result already."""
-    line = state_line(replace(state(ended=1), ended_in_jobs=frozenset({"r0", "r1"})))
+def test_ended_runs_of_a_shared_job_count_before_they_are_recorded() -> None:
+    """The first run is being recorded: its job is not over yet, and it has its result already."""
+    line = state_line(replace(state(ended=1), ended_in_jobs=dict.fromkeys(["r0", "r1"], "")))
     assert "2 of 4 runs" in line
     assert "about 60.0 s left" in line
-    assert replace(state(), ended_in_jobs=frozenset({"r1"})).position != state().position
+    assert replace(state(), ended_in_jobs={"r1": ""}).position != state().position
 
 
 def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(
@@ -202,6 +203,14 @@ def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(
     live(world, 2)
     seen = read_state(target, EXECUTION)
     assert (seen.runs_ended, len(seen.ended), seen.jobs) == (2, 0, ())
+    said: list[str] = []
+    display = PlainDisplay(said.append)
+    for _ in range(2):
+        display.update(seen)
+    assert sorted(line for line in said if "its job" in line) == sorted(
+        f"{run.cell.label}, trial {run.trial}: ended; its figures follow when its job ends"
+        for run in world.job.runs[:2]
+    )
 
 
 @pytest.mark.parametrize(("planned", "job"), [(6, "job 3 of 6"), (2, "job 3")])
@@ -281,7 +290,7 @@ def test_in_its_first_second_an_execution_is_starting() -> None:
     ],
 )
 def test_a_wide_interval_is_written_by_its_ends(seconds: tuple[float, ...], said: str) -> None:
-    trials = [replace(SUMMARY, projected_seconds=each) for each in seconds]
+    trials = [replace(SUMMARY, projected_seconds=second) for second in seconds]
     line = state_line(replace(state(ended=2), leader=find_leader(GoalKind.FASTEST, trials)))
     assert f"{said} for the whole workload" in line
 
@@ -337,9 +346,9 @@ def shown(
     monkeypatch.setattr(time, "monotonic", lambda: clock["now"])
 
     def observations(*_: Any) -> Iterator[State | NoProgress]:
-        for each in states:
+        for expected in states:
             clock["now"] += step_seconds
-            yield each
+            yield expected
 
     monkeypatch.setattr(progress, "observe", observations)
     sink = io.StringIO()
@@ -390,18 +399,18 @@ def read_for_ever() -> State:
     return state()
 
 
-def test_a_reading_that_does_not_return_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_without_an_end_is_a_stall(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "STALL_SECONDS", 0.05)
-    found = observe(read_for_ever, lambda: "the service does not answer", 0.0)
-    assert next(found) == NoProgress("the service does not answer")
+    events = observe(read_for_ever, lambda: "the service does not answer", 0.0)
+    assert next(events) == NoProgress("the service does not answer")
 
 
-def test_states_that_do_not_change_are_a_stall_if_the_cloud_has_a_problem(
+def test_unchanging_states_are_a_stall_if_the_cloud_has_a_problem(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(progress, "STALL_SECONDS", 0.02)
-    found = observe(state, lambda: "process engine: database or disk is full", 0.01)
-    assert any(isinstance(next(found), NoProgress) for _ in range(20))
+    events = observe(state, lambda: "process engine: database or disk is full", 0.01)
+    assert any(isinstance(next(events), NoProgress) for _ in range(20))
 
 
 def pass_time_by_sleeping(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
@@ -418,7 +427,8 @@ def test_following_a_local_execution_makes_no_run_contended(
 ) -> None:
     """This holds on two cores, also where the local cloud takes as much time again."""
     clock = pass_time_by_sleeping(monkeypatch)
-    reading_seconds, readings = 0.1, []
+    reading_seconds = 0.1
+    readings = []
 
     class Counting(progress.Display):
         def show(self, state: State) -> None:
@@ -434,7 +444,7 @@ def test_following_a_local_execution_makes_no_run_contended(
     assert len(readings) * reading_seconds / (2 * readings[-1]) < LARGEST_FOREIGN_SHARE / 2
 
 
-def test_a_lab_that_cannot_be_reached_is_an_error_with_the_reason() -> None:
+def test_an_unreachable_lab_is_an_error_with_the_reason() -> None:
     def read() -> State:
         raise EndpointConnectionError(endpoint_url="http://127.0.0.1:4566")
 

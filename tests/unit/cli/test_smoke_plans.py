@@ -65,7 +65,7 @@ def plan(
     ("suite", "expected_usd", "cap_usd"),
     [("smoke_aws", "0.23", "0.30"), ("smoke_gpu", "7", "18"), ("smoke_trainium", "4", "9")],
 )
-def test_smoke_suite_costs_no_more_than_expected_and_needs_what_its_page_says(
+def test_smoke_suite_costs_no_more_than_expected_and_needs_the_quotas_of_its_page(
     suite: str, expected_usd: str, cap_usd: str, folder: Path
 ) -> None:
     """The expected cost is that of one attempt of each job, for the longest time that the job may

@@ -37,7 +37,8 @@ def test_no_job_starts_once_stop_has_told_step_functions(monkeypatch: pytest.Mon
     """Step Functions may call SubmitRun on, and StopRuns may come minutes later."""
     lab, runs = make_lab()
     target = stopping_target(lab, monkeypatch)
-    stop, refused = target.executions.stop, []
+    stop = target.executions.stop
+    refused = []
 
     def stop_and_go_on(execution_id: str, *, reason: str) -> None:
         stop(execution_id, reason=reason)
@@ -54,7 +55,7 @@ def test_no_job_starts_once_stop_has_told_step_functions(monkeypatch: pytest.Mon
     assert lab.jobs.jobs == {}
 
 
-def test_stop_says_each_minute_for_which_jobs_it_waits(
+def test_stop_names_the_awaited_jobs_each_minute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lab, (first, second) = lab_with_jobs(2)
@@ -80,7 +81,7 @@ class Silent(progress.Display):
 
 
 @pytest.mark.parametrize("dies", [False, True])
-def test_who_follows_a_stopped_execution_waits_until_its_runs_are_recorded(
+def test_a_follower_of_a_stopped_execution_waits_for_its_recorded_runs(
     dies: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab, (name,) = lab_with_jobs(1)
@@ -103,7 +104,7 @@ def test_who_follows_a_stopped_execution_waits_until_its_runs_are_recorded(
     assert seen == ([0] if dies else [0, 1])
 
 
-def test_stop_waits_for_no_job_of_a_service_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_waits_for_no_job_of_an_ended_service(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, (name,) = lab_with_jobs(1)
     target = stopping_target(lab, monkeypatch)
     monkeypatch.setattr(
@@ -121,11 +122,11 @@ def test_stop_waits_for_no_job_of_a_service_that_has_ended(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "alive", [(), (cloud.MINISTACK,), (cloud.SAGEMAKER,), (cloud.MINISTACK, cloud.SAGEMAKER)]
 )
-def test_the_part_that_has_ended_is_named_and_stopping_needs_ministack_only(
+def test_the_ended_part_is_named_and_stopping_needs_ministack_only(
     alive: tuple[str, ...], needs_service: bool, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = {cloud.MINISTACK: 4566, cloud.SAGEMAKER: 4567}
-    running = {part: Daemon(process_id=1, started_at=0.0, port=parts[part]) for part in alive}
+    running = {part: Daemon(process_id=1, port=parts[part]) for part in alive}
     monkeypatch.setattr(daemons, "running", lambda _, part: running.get(part))
     home = Home(tmp_path)
     (tmp_path / cloud.FORMAT).touch()
@@ -148,7 +149,7 @@ def test_the_part_that_has_ended_is_named_and_stopping_needs_ministack_only(
 
 
 @pytest.mark.parametrize("command", ["stop", "report"])
-def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
+def test_a_stopped_execution_has_the_verdict_and_the_report_of_its_measurements(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = planned(4, measurement={"trials": 2, "jobs": "separate"})
@@ -159,7 +160,8 @@ def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
         run.run_id: Carried(step_seconds=(0.5,)) for run in runs_of(parse_owner(items[2]))
     }
     measure(lab, items[2], carried=without_rate)
-    target, before = stopping_target(lab, monkeypatch), dict(lab.objects.contents)
+    target = stopping_target(lab, monkeypatch)
+    before = dict(lab.objects.contents)
     if command == "report":
         target.executions.stop(EXECUTION, reason="enough")
     answer = CliRunner().invoke(
@@ -179,7 +181,7 @@ def test_a_stopped_execution_has_the_verdict_and_the_report_of_what_it_measured(
     assert (row.judgement is not None and row.judgement.run_count == 3) == (command == "stop")
 
 
-def test_an_execution_that_was_stopped_before_its_first_result_has_no_verdict(
+def test_an_execution_stopped_before_its_first_result_has_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopping_target(planned(4), monkeypatch).executions.stop(EXECUTION, reason="a mistake")

@@ -42,6 +42,26 @@ LITERALS = ("[/INST]", "[bold]x[/bold]", ":smile:")
 HOSTILE = f"{' '.join(LITERALS)} \x1b]0;t\x07\x9b31m\x7f\u202e\u2066\u200f\ud800\r"
 CLI = Path(progress.__file__).parents[1]
 WIDE = 4_000
+# What display and commands build of: the rest of rich, such as Text.from_markup, would pass text
+# around the terminal.
+PARTS_OF_RICH = {
+    "rich.console.Group",
+    "rich.console.RenderableType",
+    "rich.live.Live",
+    "rich.padding.Padding",
+    "rich.table.Table",
+}
+WRITERS = {
+    "sys.stdout",
+    "sys.stderr",
+    "typer.echo",
+    "typer.secho",
+    "typer.style",
+    "typer.prompt",
+    "typer.confirm",
+}
+# entry.py writes one line of its own words, where Ctrl-C came before the modules were loaded.
+MODULES = sorted(path for path in CLI.rglob("*.py") if path.name not in {"output.py", "entry.py"})
 
 
 @pytest.fixture(autouse=True)
@@ -181,17 +201,15 @@ def list_executions(_: Path) -> None:
 
 
 SHOWING: dict[str, Callable[[Path], None]] = {
-    each.__name__: each
-    for each in (
-        *(
-            show_verdict,
-            show_failure,
-            watch_on_a_terminal,
-            plan,
-            refuse_a_suite,
-            refuse_a_word,
-            list_executions,
-        ),
+    function.__name__: function
+    for function in (
+        show_verdict,
+        show_failure,
+        watch_on_a_terminal,
+        plan,
+        refuse_a_suite,
+        refuse_a_word,
+        list_executions,
     )
 }
 
@@ -251,40 +269,18 @@ def test_json_is_exact_and_printable() -> None:
             assert sink.getvalue().replace("\n", "").isprintable()
 
 
-def test_a_report_of_hostile_text_holds_nothing_that_a_browser_obeys() -> None:
+def test_a_report_of_hostile_text_holds_nothing_for_a_browser_to_obey() -> None:
     page = render(report_of(hostile_results(), hostile_suite()), FEATURES)
     page.encode("utf-8")
     assert all(literal in page for literal in LITERALS)
     assert OBEYED.search(page) is None
 
 
-# What display and commands build of: the rest of rich, such as Text.from_markup, would pass text
-# around the terminal.
-PARTS_OF_RICH = {
-    "rich.console.Group",
-    "rich.console.RenderableType",
-    "rich.live.Live",
-    "rich.padding.Padding",
-    "rich.table.Table",
-}
-WRITERS = {
-    "sys.stdout",
-    "sys.stderr",
-    "typer.echo",
-    "typer.secho",
-    "typer.style",
-    "typer.prompt",
-    "typer.confirm",
-}
-# entry.py writes one line of its own words, where Ctrl-C came before the modules were loaded.
-MODULES = sorted(path for path in CLI.rglob("*.py") if path.name not in {"output.py", "entry.py"})
-
-
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CLI)))
 def test_only_one_module_writes_to_the_terminal(path: Path) -> None:
-    found = set(ways_around(ast.parse(path.read_text(encoding="utf-8"))))
-    assert not found, (
-        f"{path.name}: got {found}, expected output.py's tell, print_json, styled or a Terminal"
+    ways = set(ways_around(ast.parse(path.read_text(encoding="utf-8"))))
+    assert not ways, (
+        f"{path.name}: got {ways}, expected output.py's tell, print_json, styled or a Terminal"
     )
 
 
@@ -293,12 +289,12 @@ def ways_around(tree: ast.Module) -> Iterator[str]:
         match node:
             case ast.Import(names=names):
                 yield from (
-                    each.name for each in names if each.name.split(".")[0] in {"rich", "click"}
+                    alias.name for alias in names if alias.name.split(".")[0] in {"rich", "click"}
                 )
             case ast.ImportFrom(module=str(module), names=names):
                 if module.split(".")[0] in {"rich", "click"} or module in {"sys", "typer._click"}:
                     yield from (
-                        {f"{module}.{each.name}" for each in names} - PARTS_OF_RICH - {"sys.exit"}
+                        {f"{module}.{alias.name}" for alias in names} - PARTS_OF_RICH - {"sys.exit"}
                     )
             case ast.Attribute(value=ast.Name(id=owner), attr=name) if f"{owner}.{name}" in WRITERS:
                 yield f"{owner}.{name}"

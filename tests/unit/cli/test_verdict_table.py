@@ -46,11 +46,12 @@ def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> 
     report = report_of(
         [*trials(recurring_share=0.2), failed_result(second, 1, Outcome.OUT_OF_MEMORY)]
     )
-    terminal, section = printed(report, width=400), cells_section(report)
+    terminal = printed(report, width=400)
+    section = cells_section(report)
     assert "1 out of memory" in terminal
     assert "1 out of memory" in section
-    figures = [each for each in CELL_FIGURES if each.in_terminal is not InTerminal.NEVER]
-    known = [each for each in figures if each.is_known_of(report.verdict.rows)]
+    figures = [shown for shown in CELL_FIGURES if shown.in_terminal is not InTerminal.NEVER]
+    known = [cell_figure for cell_figure in figures if cell_figure.is_known_of(report.verdict.rows)]
     assert len(known) > 6
     for figure in known:
         assert figure.heading in headings_of(report)
@@ -63,7 +64,9 @@ def test_terminal_and_report_show_the_same_figures_under_the_same_headings() -> 
             assert text in terminal
             assert text in section
     assert any("unknown" in line for line in terminal.splitlines() if second.label in line)
-    assert {each.heading for each in figures if each not in known}.isdisjoint(headings_of(report))
+    assert {cell_figure.heading for cell_figure in figures if cell_figure not in known}.isdisjoint(
+        headings_of(report)
+    )
 
 
 def test_verdict_begins_with_three_sentences_and_shows_the_best_cells_only() -> None:

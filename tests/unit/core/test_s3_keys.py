@@ -7,7 +7,7 @@ from traindyno.core import s3_keys
 WRITTEN_BY_JOBS = (s3_keys.RUNS_PREFIX, s3_keys.PREPARED_PREFIX)
 
 
-def test_no_document_that_decides_has_a_key_that_a_job_can_write() -> None:
+def test_no_deciding_document_has_a_key_writable_by_a_job() -> None:
     deciding = [
         s3_keys.suite_key("e"),
         s3_keys.plan_key("e"),

@@ -22,7 +22,8 @@ def autoregression(
 ) -> list[float]:
     """Values of an autoregression of first order; ``deviation`` is that of its values."""
     source = random.Random(seed)
-    value, values = source.gauss(0, deviation), []
+    value = source.gauss(0, deviation)
+    values = []
     for _ in range(count):
         value = weight * value + source.gauss(0, deviation * (1 - weight**2) ** 0.5)
         values.append(value)
@@ -39,13 +40,13 @@ def test_few_values_have_no_interval() -> None:
 def test_the_interval_of_a_mean_covers_it(weight: float) -> None:
     covered = 0
     for seed in range(200):
-        found = known(estimate_mean(autoregression(weight, 300, seed=seed)))
-        covered += abs(found.mean) <= found.half_width(0.95)
+        mean = known(estimate_mean(autoregression(weight, 300, seed=seed)))
+        covered += abs(mean.mean) <= mean.half_width(0.95)
     # 95 % of 200, with a standard error of 1.5 points
     assert 180 <= covered <= 199
 
 
-def test_noise_that_wanders_is_no_trend() -> None:
+def test_wandering_noise_is_no_trend() -> None:
     trends = [estimate_trend([autoregression(0.95, 300, seed=seed)]) for seed in range(100)]
     assert sum(trend.p < 0.01 for trend in trends if trend is not None) <= 5
 
@@ -108,12 +109,12 @@ def test_the_long_run_variance_is_newey_and_wests_of_the_whitened_values(
 @pytest.mark.parametrize("name", SERIES)
 def test_mean_has_the_long_run_variance_and_its_effective_count(name: str) -> None:
     values = SERIES[name]
-    found = estimate_mean(values)
+    mean = estimate_mean(values)
     long_run = long_run_variance(list(centred(values)), fitted=1)
-    assert found is not None
-    assert found.mean == pytest.approx(np.mean(values))
-    assert found.variance == pytest.approx(long_run / len(values))
-    assert found.effective_count == pytest.approx(
+    assert mean is not None
+    assert mean.mean == pytest.approx(np.mean(values))
+    assert mean.variance == pytest.approx(long_run / len(values))
+    assert mean.effective_count == pytest.approx(
         min(1.0, float(np.var(values)) / long_run) * len(values)
     )
 
@@ -130,8 +131,8 @@ def test_the_interval_of_a_mean_by_hand() -> None:
 
 
 def test_values_without_noise_count_all_and_have_no_error() -> None:
-    found = known(estimate_mean([1.0] * 20))
-    assert (found.mean, found.variance, found.effective_count) == (1.0, 0.0, 20)
+    mean = known(estimate_mean([1.0] * 20))
+    assert (mean.mean, mean.variance, mean.effective_count) == (1.0, 0.0, 20)
 
 
 def small_sample(count: int, *, fitted: int) -> float:
@@ -153,17 +154,15 @@ def test_a_trend_is_the_least_squares_line_with_the_error_of_its_residuals(name:
     long_run = long_run_variance(residuals, fitted=2)
     error = small_sample(count, fitted=2) * sqrt(long_run / np.sum((places - places.mean()) ** 2))
     effective = count * min(1.0, float(np.var(residuals)) / long_run)
-    found = known(estimate_trend([values]))
-    assert found.slope == pytest.approx(slope)
-    assert found.standard_error == pytest.approx(error)
-    assert found.p == pytest.approx(two_sided_p(slope / error, max(1, effective - 2)))
+    trend = known(estimate_trend([values]))
+    assert trend.slope == pytest.approx(slope)
+    assert trend.standard_error == pytest.approx(error)
+    assert trend.p == pytest.approx(two_sided_p(slope / error, max(1, effective - 2)))
 
 
 def test_a_line_without_noise_is_a_trend_for_certain_and_a_constant_is_none() -> None:
-    rising, flat = (
-        estimate_trend([[float(index) for index in range(21)]]),
-        estimate_trend([[1.0] * 20]),
-    )
+    rising = estimate_trend([[float(index) for index in range(21)]])
+    flat = estimate_trend([[1.0] * 20])
     assert rising == Trend(slope=1.0, standard_error=0.0, p=0.0)
     assert flat == Trend(slope=0.0, standard_error=0.0, p=1.0)
 
@@ -180,12 +179,12 @@ def test_parts_with_levels_of_their_own_have_one_slope() -> None:
     second = (places >= 25).astype(float)
     columns = np.array([1 - second, second, places]).T
     fitted, *_ = np.linalg.lstsq(columns, np.array(noise), rcond=None)
-    found = known(estimate_trend([noise[:25], noise[25:]]))
-    assert found.slope == pytest.approx(fitted[2])
+    trend = known(estimate_trend([noise[:25], noise[25:]]))
+    assert trend.slope == pytest.approx(fitted[2])
     residuals = list(np.array(noise) - columns @ fitted)
     squares = sum(np.sum((part - part.mean()) ** 2) for part in (places[:25], places[25:]))
     error = small_sample(40, fitted=3) * sqrt(long_run_variance(residuals, fitted=3) / squares)
-    assert found.standard_error == pytest.approx(error)
+    assert trend.standard_error == pytest.approx(error)
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.5])

@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from traindyno.figures.cell_means import cell_means
-from traindyno.figures.hosts import Trial
+from traindyno.figures.trials import Trial
 
 
 def trial(
@@ -28,18 +28,18 @@ def test_cells_with_a_trial_in_each_block_have_the_means_of_their_trials(seed: i
         ]
         for level in (0.0, 0.03, 0.3)
     ]
-    expected = [fmean(log(each.value) for each in cell) for cell in cells]
+    expected = [fmean(log(trial_of_cell.value) for trial_of_cell in cell) for cell in cells]
     assert cell_means(cells) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("slow", [0.1, 0.4, 1.0])
-def test_a_cell_is_no_faster_for_a_trial_that_it_lost_in_a_slow_round(slow: float) -> None:
+def test_a_cell_is_no_faster_for_a_lost_trial_of_a_slow_round(slow: float) -> None:
     """The first cell takes 3 % more than the second, and has no trial in the slow round."""
     noise = [0.001, -0.001, 0.0005, -0.0005]
     cells = [
         [
-            trial(level + each + slow * (number == 3), block=str(number))
-            for number, each in enumerate(noise)
+            trial(level + deviation + slow * (number == 3), block=str(number))
+            for number, deviation in enumerate(noise)
         ]
         for level in (0.03, 0.0, 0.1)
     ]
@@ -47,7 +47,7 @@ def test_a_cell_is_no_faster_for_a_trial_that_it_lost_in_a_slow_round(slow: floa
     assert first - second == pytest.approx(0.03, abs=0.002)
 
 
-def test_what_a_place_in_the_job_does_is_no_difference_between_cells() -> None:
+def test_the_effect_of_a_place_in_the_job_is_no_difference_between_cells() -> None:
     """A leak of 2 % a run and a first run that is 10 % slower; forward, reversed, and two more
     orders.
     """
@@ -61,7 +61,7 @@ def test_what_a_place_in_the_job_does_is_no_difference_between_cells() -> None:
                 trial(levels[cell] + 0.05 * job + effect, block="1", job=str(job), place=place)
             )
     means = cell_means(cells)
-    assert [each - means[0] for each in means] == pytest.approx(levels, abs=1e-3)
+    assert [mean - means[0] for mean in means] == pytest.approx(levels, abs=1e-3)
     # of a warm job's run in the mean place, over three jobs
     assert means[0] == pytest.approx(0.02 * 2.5 + 0.05, abs=1e-3)
 

@@ -8,33 +8,30 @@ import pytest
 
 from tests.unit.run_samples import known
 from traindyno.figures.estimates import compare
+from traindyno.figures.host_means import mean_over_hosts, one_more_run, update_prior
 from traindyno.figures.hosts import (
     ONE_MACHINE,
     STATED_PRIOR,
     STATED_PRIORS,
     HostClass,
     HostSpread,
-    Trial,
-    compare_on_hosts,
-    draw_count,
     host_class,
-    mean_over_hosts,
-    one_more_run,
-    update_prior,
 )
+from traindyno.figures.model import compare_on_hosts
+from traindyno.figures.trials import Trial, draw_count
 
 
 def on(host: str | None, *logs: float) -> list[Trial]:
     hosts = frozenset(host.split()) if host else None
-    return [Trial(value=exp(each), hosts=hosts) for each in logs]
+    return [Trial(value=exp(log), hosts=hosts) for log in logs]
 
 
 def in_rounds(hosts: str, *logs: float) -> list[Trial]:
     """A trial in each round; a host's name is a letter."""
-    found = enumerate(zip(hosts, logs, strict=True))
+    placed = enumerate(zip(hosts, logs, strict=True))
     return [
-        Trial(value=exp(each), hosts=frozenset(host), block=str(number))
-        for number, (host, each) in found
+        Trial(value=exp(log_seconds), hosts=frozenset(host), block=str(number))
+        for number, (host, log_seconds) in placed
     ]
 
 
@@ -52,30 +49,32 @@ def test_trials_on_hosts_of_their_own_or_on_unknown_ones_are_compared_as_they_ar
 def test_a_difference_between_two_single_hosts_may_be_the_hosts() -> None:
     # 5 % apart with hardly any noise: each cell's own host decides. sqrt(2) x 2 % = 2.8 %, t(0.975,
     # 3) = 3.182: 9.0 %
-    first, second = on("a", 0.0, 0.001, -0.001), on("b", 0.05, 0.051, 0.049)
-    found = compare_on_hosts(first, second)
-    assert found.standard_error == pytest.approx(sqrt(2) * 0.02, rel=1e-2)
-    assert known(found.p) > 0.1
-    assert found.degrees_of_freedom == pytest.approx(3, rel=0.01)
+    first = on("a", 0.0, 0.001, -0.001)
+    second = on("b", 0.05, 0.051, 0.049)
+    comparison = compare_on_hosts(first, second)
+    assert comparison.standard_error == pytest.approx(sqrt(2) * 0.02, rel=1e-2)
+    assert known(comparison.p) > 0.1
+    assert comparison.degrees_of_freedom == pytest.approx(3, rel=0.01)
     assert needs_prior(first, second)
     far = compare_on_hosts(first, on("b", 0.3, 0.301, 0.299))
     assert known(far.p) < 0.05
 
 
-def test_the_spread_between_hosts_is_assumed_where_trials_repeat_on_one_host() -> None:
+def test_the_spread_between_hosts_is_assumed_for_trials_repeated_on_one_host() -> None:
     assert needs_prior(on("a", 0.0, 0.001), on("b", 0.05) + on("c", 0.06))
     assert not needs_prior(on("a", 0.0), on("b", 0.05))
     assert not needs_prior(on("a", 0.0, 0.001) + on("d", 0.01), on("b", 0.05) + on("c", 0.06))
 
 
-def test_the_prior_counts_where_a_cell_shares_a_host_on_which_it_ran_once() -> None:
+def test_the_prior_counts_for_a_cell_with_a_single_run_on_a_shared_host() -> None:
     assert needs_prior(on("a", 0.0, 0.001, -0.001), on("a", 0.05) + on("b", 0.06) + on("c", 0.04))
 
 
 @pytest.mark.parametrize("rounds", [3, 5])
-def test_rounds_pair_cells_whose_rounds_are_each_on_one_host(rounds: int) -> None:
+def test_rounds_each_on_one_host_pair_cells(rounds: int) -> None:
     """The second cell takes 5 % longer; rounds differ by 20 %, hosts by 10 %."""
-    hosts, levels = "abacb"[:rounds], (0.0, 0.2, -0.1, 0.1, 0.3)
+    hosts = "abacb"[:rounds]
+    levels = (0.0, 0.2, -0.1, 0.1, 0.3)
     sides = [
         [
             Trial(
@@ -88,43 +87,45 @@ def test_rounds_pair_cells_whose_rounds_are_each_on_one_host(rounds: int) -> Non
         for lead in (0.0, 0.05)
     ]
     noisy = [
-        replace(each, value=each.value * (1 + 1e-4 * index)) for index, each in enumerate(sides[1])
+        replace(trial, value=trial.value * (1 + 1e-4 * index))
+        for index, trial in enumerate(sides[1])
     ]
-    found = compare_on_hosts(sides[0], noisy)
-    assert found.degrees_of_freedom == rounds - 1
-    assert known(found.p) < 1e-4
+    comparison = compare_on_hosts(sides[0], noisy)
+    assert comparison.degrees_of_freedom == rounds - 1
+    assert known(comparison.p) < 1e-4
     # rounds on different hosts do not pair them
-    moved = [replace(each, block=str((index + 1) % rounds)) for index, each in enumerate(noisy)]
+    moved = [replace(trial, block=str((index + 1) % rounds)) for index, trial in enumerate(noisy)]
     assert (compare_on_hosts(sides[0], moved).p or 0.0) > 0.05
 
 
 def test_on_one_shared_host_its_speed_cancels() -> None:
-    first, second = on("a", 0.0, 0.01, -0.01), on("a", 0.05, 0.06, 0.04)
-    found = compare_on_hosts(first, second)
-    assert found.ratio == pytest.approx(exp(-0.05))
+    first = on("a", 0.0, 0.01, -0.01)
+    second = on("a", 0.05, 0.06, 0.04)
+    comparison = compare_on_hosts(first, second)
+    assert comparison.ratio == pytest.approx(exp(-0.05))
     # two variances of 0.0001, three trials each: sqrt(2 x 0.0001 / 3)
-    assert found.standard_error == pytest.approx(sqrt(2e-4 / 3))
+    assert comparison.standard_error == pytest.approx(sqrt(2e-4 / 3))
     # equal variances of three trials each: Welch's degrees of freedom are 2 + 2
-    assert found.degrees_of_freedom == pytest.approx(4)
+    assert comparison.degrees_of_freedom == pytest.approx(4)
     assert not needs_prior(first, second)
 
 
-def test_trials_that_repeat_on_hosts_count_as_their_means() -> None:
+def test_trials_repeated_on_hosts_count_as_their_means() -> None:
     first = on("a", 0.0, 0.002) + on("b", 0.04, 0.042)
-    found = compare_on_hosts(first, on("c", 0.10, 0.102) + on("d", 0.14, 0.142))
+    comparison = compare_on_hosts(first, on("c", 0.10, 0.102) + on("d", 0.14, 0.142))
     # a trial's own variance: (4 x 0.02^2 + 4 x 0.001^2) / 3; that of the means 0.001 and 0.041:
     # 0.0008
     own = (4 * 0.0004 + 4 * 1e-6) / 3
     between = (3 * 0.0004 + 0.0008 - own / 2) / 4
-    assert found.standard_error == pytest.approx(sqrt(2 * (between / 2 + own / 4)))
+    assert comparison.standard_error == pytest.approx(sqrt(2 * (between / 2 + own / 4)))
 
 
 def test_earlier_trials_update_the_prior_by_their_degrees_of_freedom() -> None:
     # two hosts 10 % apart, each trial as the other: variance 0.0953^2 / 2 = 0.00454 with 1 degree,
     # 0.02^2 with 3
-    found = known(update_prior([on("a", 0.0, 0.0) + on("b", 0.0953, 0.0953)], source="history"))
-    assert (found.degrees_of_freedom, found.source) == (4, "history")
-    assert found.deviation == pytest.approx(sqrt((3 * 0.0004 + 0.00454) / 4), rel=1e-3)
+    updated = known(update_prior([on("a", 0.0, 0.0) + on("b", 0.0953, 0.0953)], source="history"))
+    assert (updated.degrees_of_freedom, updated.source) == (4, "history")
+    assert updated.deviation == pytest.approx(sqrt((3 * 0.0004 + 0.00454) / 4), rel=1e-3)
     # hosts without a difference narrow the prior, and don't make it zero
     alike = known(update_prior([on("a", 0.0, 0.0) + on("b", 0.0, 0.0)], source="history"))
     assert alike.deviation == pytest.approx(sqrt(3 * 0.0004 / 4))
@@ -137,9 +138,9 @@ def test_trials_on_one_host_or_one_on_each_tell_nothing_about_hosts() -> None:
 
 def own_variance(cells: list[list[Trial]]) -> tuple[float, float]:
     """What the trials add to a prior of 2 % with three degrees: the variance and its degrees."""
-    found = known(update_prior(cells, source="test"))
-    degrees = found.degrees_of_freedom - 3
-    return (found.deviation**2 * found.degrees_of_freedom - 3 * 0.0004) / degrees, degrees
+    updated = known(update_prior(cells, source="test"))
+    degrees = updated.degrees_of_freedom - 3
+    return (updated.deviation**2 * updated.degrees_of_freedom - 3 * 0.0004) / degrees, degrees
 
 
 def test_hosts_with_unequal_numbers_of_trials_are_weighed_by_the_method_of_moments() -> None:
@@ -151,18 +152,18 @@ def test_hosts_with_unequal_numbers_of_trials_are_weighed_by_the_method_of_momen
     # 3 degrees
     between = (0.00405 + 0.0456) / 3
     explained = own * (1 / 2 + 1 + 1 / 3 + 1 + 1) / 5
-    found = own_variance([first, second])
-    assert found == pytest.approx((between - explained, 3))
+    variance = own_variance([first, second])
+    assert variance == pytest.approx((between - explained, 3))
     # a cell on hosts without repeats, or on one host, tells nothing of the hosts, but repeats tell
     # the trials' own
-    assert own_variance([first, second, on("f", 0.0) + on("g", 0.9)]) == found
+    assert own_variance([first, second, on("f", 0.0) + on("g", 0.9)]) == variance
     # variance 0.0018 with 1 degree more: (0.0016 + 0.0018) / 4
     wider = own_variance([first, second, on("f", 0.0, 0.06)])
     assert wider == pytest.approx((between - explained * (0.0034 / 4) / own, 3))
 
 
 @pytest.mark.parametrize("cells", range(1, 8))
-def test_hosts_that_differ_less_than_their_trials_narrow_the_prior(cells: int) -> None:
+def test_hosts_differing_less_than_their_trials_narrow_the_prior(cells: int) -> None:
     noisy = [on(f"{cell}1", 0.0, 0.1) + on(f"{cell}2", 0.001, 0.101) for cell in range(cells)]
     assert own_variance(noisy) == pytest.approx((0, cells), abs=1e-9)
 
@@ -170,31 +171,32 @@ def test_hosts_that_differ_less_than_their_trials_narrow_the_prior(cells: int) -
 def test_the_posterior_of_the_prior_weighs_a_wide_spread_by_its_degrees() -> None:
     prior = HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=5, source="history")
     cells = [on("a", 0.0, 0.0) + on("b", 0.1, 0.1) + on("c", 0.2, 0.2)]
-    found = known(update_prior(cells, source="both", prior=prior))
+    updated = known(update_prior(cells, source="both", prior=prior))
     # variance 0.01 with 2 degrees, 0.0004 with 5
-    assert found.deviation == pytest.approx(sqrt(0.022 / 7))
-    assert (found.degrees_of_freedom, found.source) == (7, "both")
+    assert updated.deviation == pytest.approx(sqrt(0.022 / 7))
+    assert (updated.degrees_of_freedom, updated.source) == (7, "both")
 
 
 def test_one_host_of_a_cell_adds_the_assumed_spread_to_the_trials_own() -> None:
     spread = HostSpread(deviation=0.02, typical=0.02, degrees_of_freedom=4, source="history")
-    found = mean_over_hosts(on("a", 0.0, 0.02, 0.04), spread, inflation=1.5)
+    mean = mean_over_hosts(on("a", 0.0, 0.02, 0.04), spread, inflation=1.5)
     # 0.0004 with 4 degrees; 1.5 x 0.0004 / 3 = 0.0002 with 2: 0.0006^2 / (0.0004^2 / 4 + 0.0002^2 /
     # 2)
-    assert found.mean == pytest.approx(0.02)
-    assert found.variance == pytest.approx(0.0006)
-    assert found.degrees_of_freedom == pytest.approx(36 / (16 / 4 + 4 / 2))
+    assert mean.mean == pytest.approx(0.02)
+    assert mean.variance == pytest.approx(0.0006)
+    assert mean.degrees_of_freedom == pytest.approx(36 / (16 / 4 + 4 / 2))
 
 
 def test_several_hosts_with_repeats_count_as_one_value_each() -> None:
     trials = on("a", 0.0, 0.02) + on("b", 0.04) + on("c", 0.1)
     # a trial's own variance around 0.04; the means 0.01, 0.04 and 0.1 have variance 0.0021 around
     # 0.05
-    own, share = (0.0016 + 0.0004 + 0.0036) / 3, (0.5 + 1 + 1) / 3
+    own = (0.0016 + 0.0004 + 0.0036) / 3
+    share = (0.5 + 1 + 1) / 3
     between = (3 * 0.0004 + 2 * (0.0021 - own * share)) / 5
-    found = mean_over_hosts(trials, STATED_PRIOR)
-    assert found.mean == pytest.approx(0.05)
-    assert found.variance == pytest.approx(between / 3 + own * share / 3)
+    mean = mean_over_hosts(trials, STATED_PRIOR)
+    assert mean.mean == pytest.approx(0.05)
+    assert mean.variance == pytest.approx(between / 3 + own * share / 3)
     # one run: the middle of the published spreads, 1 %
     typical = (3 * 0.0001 + 2 * (0.0021 - own * share)) / 5
     run, degrees = one_more_run(trials, STATED_PRIOR)
@@ -204,8 +206,8 @@ def test_several_hosts_with_repeats_count_as_one_value_each() -> None:
 
 def test_one_machine_has_no_spread_between_hosts() -> None:
     trials = on("a", 0.0, 0.02, 0.04)
-    found = mean_over_hosts(trials, ONE_MACHINE)
-    assert [found.variance, found.degrees_of_freedom] == pytest.approx([0.0004 / 3, 2])
+    mean = mean_over_hosts(trials, ONE_MACHINE)
+    assert [mean.variance, mean.degrees_of_freedom] == pytest.approx([0.0004 / 3, 2])
     assert list(one_more_run(trials, ONE_MACHINE)) == pytest.approx([0.0004 * 4 / 3, 2])
 
 
@@ -227,7 +229,7 @@ def test_draws_are_sets_of_hosts() -> None:
     assert draw_count(on("a", 0.0, 0.1) + on("b", 0.2) + on(None, 0.3, 0.4)) == 4
 
 
-def test_sets_that_share_a_host_are_one_draw() -> None:
+def test_sets_sharing_a_host_are_one_draw() -> None:
     chain = on("a b", 0.0) + on("b c", 0.1) + on("c d", 0.2)
     assert draw_count(chain) == 1
     assert draw_count(chain + on("e f", 0.3)) == 2
@@ -249,7 +251,7 @@ def test_sets_that_share_a_host_are_one_draw() -> None:
     assert p > 0.05
 
 
-def test_a_hosts_speed_cancels_only_in_rounds_in_which_both_cells_ran_on_it() -> None:
+def test_a_hosts_speed_cancels_only_in_rounds_of_both_cells_on_it() -> None:
     first = in_rounds("aabbc", 0.0, 0.001, 0.2, 0.199, -0.1)
     alike = compare_on_hosts(first, in_rounds("aabbc", 0.03, 0.031, 0.23, 0.229, -0.07))
     assert alike.degrees_of_freedom == 4
@@ -257,7 +259,7 @@ def test_a_hosts_speed_cancels_only_in_rounds_in_which_both_cells_ran_on_it() ->
     # rounds that share a host that does not cancel are one observation: those on a, on b and on c
     shifted = compare_on_hosts(first, in_rounds("uvwxy", 0.03, 0.05, 0.01, 0.02, 0.04))
     assert shifted.degrees_of_freedom == 2
-    differences = [fmean(each) for each in ((-0.03, -0.049), (0.19, 0.179), (-0.14,))]
+    differences = [fmean(logs) for logs in ((-0.03, -0.049), (0.19, 0.179), (-0.14,))]
     assert shifted.standard_error == pytest.approx(stdev(differences) / sqrt(3))
     # two observations leave it to the prior
     assert needs_prior(first[:2], in_rounds("bb", 0.03, 0.031))

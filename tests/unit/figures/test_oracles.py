@@ -22,8 +22,7 @@ from traindyno.figures.distributions import (
     two_sided_p,
 )
 from traindyno.figures.estimates import compare, comparison_of, estimate, estimate_share
-from traindyno.figures.selection import Relation, count_contenders, relate
-from traindyno.figures.settle import simultaneous
+from traindyno.figures.selection import Relation, count_contenders, relate, simultaneous
 
 SAMPLES = range(20)
 
@@ -64,44 +63,49 @@ def test_quantiles_of_the_gamma_distribution(shape: float, probability: float) -
 
 @pytest.mark.parametrize("seed", SAMPLES)
 def test_welchs_comparison(seed: int) -> None:
-    first, second = sample(seed, 3 + seed % 4), sample(seed, 2 + seed % 3, 0.04, 0.01 + 0.01 * seed)
-    found = compare(first, second)
+    first = sample(seed, 3 + seed % 4)
+    second = sample(seed, 2 + seed % 3, 0.04, 0.01 + 0.01 * seed)
+    comparison = compare(first, second)
     logs = np.log(first), np.log(second)
-    assert found.ratio == pytest.approx(float(stats.gmean(first) / stats.gmean(second)))
+    assert comparison.ratio == pytest.approx(float(stats.gmean(first) / stats.gmean(second)))
     oracle = stats.ttest_ind(*logs, equal_var=False)
-    assert found.p == pytest.approx(oracle.pvalue, rel=1e-9)
-    assert found.degrees_of_freedom == pytest.approx(oracle.df, rel=1e-9)
-    low, high = CompareMeans(*map(DescrStatsW, logs)).tconfint_diff(usevar="unequal")
-    assert found.interval is not None
-    assert (log(found.interval.low), log(found.interval.high)) == pytest.approx(
-        (low, high), rel=1e-8
+    shares = [1 / len(first), 1 / len(second)]
+    parts = [share**2 / (1 / share - 1) for share in shares]
+    degrees = min(oracle.df, sum(shares) ** 2 / sum(parts))  # as if both spreads were equal
+    assert comparison.degrees_of_freedom == pytest.approx(degrees, rel=1e-9)
+    assert comparison.p == pytest.approx(2 * stats.t.sf(abs(oracle.statistic), degrees), rel=1e-8)
+    apart = float(np.mean(logs[0]) - np.mean(logs[1]))
+    error = CompareMeans(*map(DescrStatsW, logs)).std_meandiff_separatevar
+    half = float(stats.t.ppf(0.975, degrees) * error)
+    assert comparison.interval is not None
+    assert (log(comparison.interval.low), log(comparison.interval.high)) == pytest.approx(
+        (apart - half, apart + half), rel=1e-8
     )
     one_sided = stats.ttest_ind(logs[0] - log(1.02), logs[1], equal_var=False, alternative="less")
-    assert found.p_at_least(1.02) == pytest.approx(one_sided.pvalue, rel=1e-8)
+    below = stats.t.cdf(one_sided.statistic, degrees)
+    assert comparison.p_at_least(1.02) == pytest.approx(below, rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", SAMPLES)
 def test_the_interval_of_a_mean(seed: int) -> None:
     values = sample(seed, 2 + seed % 5)
-    found = estimate(values)
+    mean = estimate(values)
     low, high = stats.t.interval(
         0.95, len(values) - 1, loc=np.mean(np.log(values)), scale=stats.sem(np.log(values))
     )
-    assert found.interval is not None
-    assert (found.interval.low, found.interval.high) == pytest.approx(
-        (exp(low), exp(high)), rel=1e-9
-    )
-    assert found.mean == pytest.approx(float(stats.gmean(values)), rel=1e-12)
-    assert found.variation == pytest.approx(float(stats.variation(values, ddof=1)), rel=1e-9)
+    assert mean.interval is not None
+    assert (mean.interval.low, mean.interval.high) == pytest.approx((exp(low), exp(high)), rel=1e-9)
+    assert mean.mean == pytest.approx(float(stats.gmean(values)), rel=1e-12)
+    assert mean.variation == pytest.approx(float(stats.variation(values, ddof=1)), rel=1e-9)
 
 
 def test_the_interval_of_a_share() -> None:
     shares = [0.61, 0.66, 0.58, 0.63]
     low, high = stats.t.interval(0.95, 3, loc=np.mean(shares), scale=stats.sem(shares))
-    found = estimate_share(shares)
-    assert found.interval is not None
-    assert (found.interval.low, found.interval.high) == pytest.approx((low, high), rel=1e-9)
-    assert found.variation == pytest.approx(float(stats.variation(shares, ddof=1)), rel=1e-9)
+    mean = estimate_share(shares)
+    assert mean.interval is not None
+    assert (mean.interval.low, mean.interval.high) == pytest.approx((low, high), rel=1e-9)
+    assert mean.variation == pytest.approx(float(stats.variation(shares, ddof=1)), rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", SAMPLES)
@@ -116,12 +120,13 @@ def test_holms_correction(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SAMPLES)
 def test_equivalence_is_schuirmanns_two_one_sided_tests(seed: int) -> None:
-    first, second = sample(seed, 6, spread=0.004), sample(seed + 100, 6, 0.006, 0.004)
-    found = compare(first, second)
+    first = sample(seed, 6, spread=0.004)
+    second = sample(seed + 100, 6, 0.006, 0.004)
+    comparison = compare(first, second)
     groups = CompareMeans(DescrStatsW(np.log(first)), DescrStatsW(np.log(second)))
     p, *_ = groups.ttost_ind(-log(1.02), log(1.02), usevar="unequal")
-    (relation,) = relate([found], tolerance=0.02, significance=0.05)
-    is_beaten = found.p is not None and found.p < 0.05 and found.ratio < 1
+    (relation,) = relate([comparison], tolerance=0.02, significance=0.05)
+    is_beaten = comparison.p is not None and comparison.p < 0.05 and comparison.ratio < 1
     assert (relation is Relation.EQUIVALENT) == (p < 0.05 and not is_beaten)
 
 

@@ -24,8 +24,8 @@ def behind(percent: float, error: float, degrees: float = 8) -> Comparison:
 
 
 def relation(percent: float, error: float, tolerance: float = 0.02) -> Relation:
-    (found,) = relate([behind(percent, error)], tolerance=tolerance, significance=0.05)
-    return found
+    (rival,) = relate([behind(percent, error)], tolerance=tolerance, significance=0.05)
+    return rival
 
 
 def test_each_relation_follows_from_the_interval_and_the_zone() -> None:
@@ -49,7 +49,7 @@ def test_contenders_share_the_significance_of_not_better_and_not_of_beaten() -> 
     assert relate([behind(2.4, 1.0)] * 30, tolerance=0.0, significance=0.05)[0] is Relation.BEATEN
 
 
-def test_a_clear_winner_keeps_its_figures_and_one_of_equals_does_not() -> None:
+def test_a_clear_winner_keeps_its_figures_and_one_among_equals_does_not() -> None:
     clear = correct_for_selection([behind(10, 1.0), behind(12, 1.0)])
     assert (clear.shift, clear.upper_tail) == (0.0, 0.025)
     # two cells 1 % apart with an error of 2 %: the difference is noise, both are taken for the mean
@@ -64,7 +64,7 @@ def test_a_clear_winner_keeps_its_figures_and_one_of_equals_does_not() -> None:
     assert (first_look.upper_tail, first_look.lower_tail) == pytest.approx((0.00625, 0.0125))
 
 
-def test_the_trials_that_would_tell_exceed_those_that_were_run() -> None:
+def test_the_deciding_trials_exceed_the_present_ones() -> None:
     # error 1 % with 5 trials: s^2 = 5e-4; to show 0.1 + 1.98 %: 5e-4 (t(0.95, 8) + t(0.8, 8))^2 /
     # 0.0208^2 = 8.7
     assert trials_to_decide([behind(0.1, 1.0)], trials=5, tolerance=0.02) == 9
@@ -83,34 +83,35 @@ def test_the_best_of_several_is_shrunk_by_the_share_of_noise_in_their_difference
     # 1.5 % and 1 % behind: center 2.5 / 3 %, spread (0.833^2 + 0.667^2 + 0.167^2) / 2 = 0.5833
     # square %, error 1 / 2: 0.5 / 0.5833 x 0.8333 = 1 / 1.4 %
     rivals = [behind(1.5, 1.0), behind(1.0, 1.0)]
-    found = correct_for_selection(rivals)
-    assert found.shift == pytest.approx(0.01 / 1.4)
-    assert (found.upper_tail, found.lower_tail) == pytest.approx((0.025 / 3, 0.025))
+    correction = correct_for_selection(rivals)
+    assert correction.shift == pytest.approx(0.01 / 1.4)
+    assert (correction.upper_tail, correction.lower_tail) == pytest.approx((0.025 / 3, 0.025))
     # neither a cell that is clearly beaten nor one with an unknown spread changes that
     assert correct_for_selection(
         [*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]
     ).shift == pytest.approx(0.01 / 1.4)
     assert (
         correct_for_selection([*rivals, behind(9.0, 1.0), Comparison(ratio=0.9)]).upper_tail
-        == found.upper_tail
+        == correction.upper_tail
     )
 
 
 def test_errors_of_several_rivals_count_by_the_mean_of_their_squares() -> None:
     # center 4.5 / 3 %
-    found = correct_for_selection([behind(2.0, 1.2), behind(2.5, 1.4)])
-    error, spread = (1.44 + 1.96) / 2 / 2, (1.5**2 + 0.5**2 + 1.0**2) / 2
-    assert found.shift == pytest.approx(error / spread * 0.015)
+    correction = correct_for_selection([behind(2.0, 1.2), behind(2.5, 1.4)])
+    error = (1.44 + 1.96) / 2 / 2
+    spread = (1.5**2 + 0.5**2 + 1.0**2) / 2
+    assert correction.shift == pytest.approx(error / spread * 0.015)
 
 
 def test_rivals_exactly_equal_to_the_best_shift_nothing_and_share_its_upper_tail() -> None:
-    found = correct_for_selection([behind(0.0, 1.0)])
-    assert (found.shift, found.upper_tail, found.lower_tail) == (0.0, 0.0125, 0.025)
+    correction = correct_for_selection([behind(0.0, 1.0)])
+    assert (correction.shift, correction.upper_tail, correction.lower_tail) == (0.0, 0.0125, 0.025)
 
 
 def test_a_cell_at_the_level_itself_is_not_beaten() -> None:
-    found = behind(2.0, 1.0)
-    (at_level,) = relate([found], tolerance=0.02, significance=known(found.p))
+    rival = behind(2.0, 1.0)
+    (at_level,) = relate([rival], tolerance=0.02, significance=known(rival.p))
     assert at_level is not Relation.BEATEN
     # a rival that is ahead of the best is not beaten either
     assert count_contenders([behind(-20.0, 1.0)]) == 1
@@ -122,7 +123,8 @@ def test_the_trials_for_several_open_cells_follow_steins_rule() -> None:
     # shared by both
     variance = 2.5 * 6
     missed = t_quantile(1 - 0.2 / 2, 25)
-    apart, within = t_quantile(0.975, 25) + missed, t_quantile(1 - 0.05 / 2, 25) + missed
+    apart = t_quantile(0.975, 25) + missed
+    within = t_quantile(1 - 0.05 / 2, 25) + missed
     zone = 100 * log(1.02)
     needs = [min((apart / gap) ** 2, (within / (zone + gap)) ** 2) for gap in (0.5, 3.0)]
     assert trials_to_decide(cells, trials=6, tolerance=0.02) == ceil(variance * max(needs))
@@ -132,7 +134,7 @@ def test_the_trials_for_several_open_cells_follow_steins_rule() -> None:
     )
 
 
-def test_the_degrees_of_freedom_of_the_trials_count_where_a_comparison_has_fewer() -> None:
+def test_the_degrees_of_freedom_of_the_trials_count_if_a_comparison_has_fewer() -> None:
     # 2 cells x (6 - 1) trials are 10, more than the mean of 2 and 4
     few = [behind(0.1, 1.0, degrees=2), behind(0.1, 1.0, degrees=4)]
     enough = [behind(0.1, 1.0, degrees=10), behind(0.1, 1.0, degrees=10)]
@@ -150,13 +152,13 @@ def test_at_most_200_trials_are_proposed() -> None:
     # of s
     zone = log(1.02)
     factor = (t_quantile(0.95, 1e6) + t_quantile(0.8, 1e6)) / zone
-    found = [
+    counts = [
         trials_to_decide(
             [behind(0.0, 100 * sqrt(wanted / 4) / factor, degrees=1e6)], trials=4, tolerance=0.02
         )
         for wanted in (199.5, 200.5)
     ]
-    assert found == [200, None]
+    assert counts == [200, None]
 
 
 def test_one_cell_without_a_known_spread_leaves_the_need_unknown() -> None:

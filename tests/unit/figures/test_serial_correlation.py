@@ -49,8 +49,8 @@ def test_the_correlation_found_over_many_cells_is_the_true_one(
     correlation: float, count: int
 ) -> None:
     source = random.Random(11)
-    found = serial_correlation([series(source, correlation, count) for _ in range(2000)])
-    assert found == pytest.approx(correlation, abs=0.055)
+    estimated = serial_correlation([series(source, correlation, count) for _ in range(2000)])
+    assert estimated == pytest.approx(correlation, abs=0.055)
 
 
 def test_the_upper_end_is_above_the_true_correlation_in_most_suites() -> None:
@@ -60,7 +60,7 @@ def test_the_upper_end_is_above_the_true_correlation_in_most_suites() -> None:
     assert largest_correlation([]) == 0
 
 
-def test_the_largest_correlation_is_assumed_of_trials_that_hardly_turn() -> None:
+def test_the_largest_correlation_is_assumed_of_trials_with_few_turns() -> None:
     assert serial_correlation([rising(40)] * 9) == pytest.approx(0.95, rel=0.01)
 
 
@@ -72,7 +72,7 @@ def test_cells_of_two_trials_or_without_any_spread_tell_nothing() -> None:
     assert serial_correlation([*[rising(6)] * 3, [1.0, 1.1], [1.0, 1.0, 1.0]]) == informative > 0
 
 
-def test_what_chance_explains_is_no_correlation() -> None:
+def test_a_correlation_explained_by_chance_is_none() -> None:
     # steps of 0.6 and 0.4, forth and back: 0.52 / (2 x 0.2267), above 1; steps in one direction:
     # 0.52 / (2 x 0.5067)
     assert serial_correlation([[0.0, 0.6, 0.2]]) == 0

@@ -7,8 +7,10 @@ from statistics import variance
 
 import pytest
 
+from traindyno.figures.blocks import pool_of
 from traindyno.figures.estimates import Comparison
-from traindyno.figures.hosts import Trial, compare_on_hosts, pool_of
+from traindyno.figures.model import compare_on_hosts
+from traindyno.figures.trials import Trial
 
 NOISE = 0.005
 Cells = list[list[Trial]]
@@ -16,33 +18,34 @@ Cells = list[list[Trial]]
 
 def orders(source: random.Random, cells: int, jobs: int) -> list[list[int]]:
     """Cells by place: drawn, and each second one reversed, as the planner has it."""
-    found: list[list[int]] = []
+    places: list[list[int]] = []
     for job in range(jobs):
-        found.append(found[-1][::-1] if job % 2 else source.sample(range(cells), cells))
-    return found
+        places.append(places[-1][::-1] if job % 2 else source.sample(range(cells), cells))
+    return places
 
 
 def in_jobs(seed: int, cells: int, jobs: int, *, noise: float = NOISE, hosts: float = 0.0) -> Cells:
     source = random.Random(seed)
-    found: Cells = [[] for _ in range(cells)]
+    trials_of_cells: Cells = [[] for _ in range(cells)]
     for job, order in enumerate(orders(source, cells, jobs)):
         host = source.gauss(0, hosts)
         for place, cell in enumerate(order, start=1):
             value = exp(host + source.gauss(0, noise))
             machine = frozenset({f"host {seed} {job}"})
-            found[cell].append(
+            trials_of_cells[cell].append(
                 Trial(value=value, hosts=machine, block=f"{job}", job=f"{seed} {job}", place=place)
             )
-    return found
+    return trials_of_cells
 
 
 def slower(cells: Cells, *, leak: float = 0.0, cold: float = 0.0) -> Cells:
     return [
         [
             replace(
-                each, value=each.value * exp(leak * (each.place or 0) + cold * (each.place == 1))
+                trial,
+                value=trial.value * exp(leak * (trial.place or 0) + cold * (trial.place == 1)),
             )
-            for each in trials
+            for trial in trials
         ]
         for trials in cells
     ]
@@ -84,7 +87,7 @@ def test_slow_hosts_of_a_job_cancel() -> None:
     plain = in_jobs(4, 4, 3)
     factors = {"0": 1.0, "1": 1.1, "2": 0.97}
     moved = [
-        [replace(each, value=each.value * factors[each.block or ""]) for each in cell]
+        [replace(trial, value=trial.value * factors[trial.block or ""]) for trial in cell]
         for cell in plain
     ]
     assert is_the_same(compare(plain), compare(moved))
@@ -94,7 +97,7 @@ def test_slow_hosts_of_a_job_cancel() -> None:
 def test_two_jobs_borrow_from_the_spread_of_all_their_cells(are_known: bool) -> None:
     """Two differences alone have one degree of freedom, and t = 12.7."""
     cells = [
-        [replace(each, hosts=each.hosts if are_known else None) for each in cell]
+        [replace(trial, hosts=trial.hosts if are_known else None) for trial in cell]
         for cell in in_jobs(5, 8, 2, hosts=0.05)
     ]
     assert (compare(cells).degrees_of_freedom or 0) > 1.5
@@ -107,11 +110,11 @@ def test_the_interval_of_two_jobs_holds_as_often_as_it_says() -> None:
     held = []
     for seed in range(300):
         for jobs in (2, 3):
-            found = compare(
+            comparison = compare(
                 slower(in_jobs(seed, 4, jobs, hosts=0.02), leak=0.01), 0, 2
             ).with_interval()
-            assert found.interval is not None
-            held.append(found.interval.low <= 1 <= found.interval.high)
+            assert comparison.interval is not None
+            held.append(comparison.interval.low <= 1 <= comparison.interval.high)
     assert 0.93 <= sum(held) / len(held) <= 0.985
 
 
@@ -120,33 +123,34 @@ def test_cells_of_another_group_tell_nothing_of_a_job() -> None:
     group = in_jobs(6, 6, 4)
     far = in_jobs(7, 6, 4, noise=0.2)
     assert compare([*group, *far]) == compare(group)
-    found = compare([*group, *far], 0, 7)
+    comparison = compare([*group, *far], 0, 7)
     differences = [
         log(one.value / other.value) for one, other in zip(group[0], far[1], strict=True)
     ]
-    assert found.degrees_of_freedom == 3
-    assert found.standard_error == pytest.approx(sqrt(variance(differences) / 4))
+    assert comparison.degrees_of_freedom == 3
+    assert comparison.standard_error == pytest.approx(sqrt(variance(differences) / 4))
 
 
 def test_parts_of_a_group_are_compared_by_rounds_with_the_spread_of_their_hosts() -> None:
     """In each round the two cells are in different jobs but for one."""
     parts = in_jobs(8, 2, 4, hosts=0.2), in_jobs(9, 2, 4, hosts=0.2)
-    first, second = parts[0][0], [*parts[1][1][:3], parts[0][1][3]]
-    found = compare_on_hosts(first, second, pool=pool_of([first, second]))
+    first = parts[0][0]
+    second = [*parts[1][1][:3], parts[0][1][3]]
+    comparison = compare_on_hosts(first, second, pool=pool_of([first, second]))
     differences = [log(one.value / other.value) for one, other in zip(first, second, strict=True)]
-    assert found.standard_error == pytest.approx(sqrt(variance(differences) / 4))
-    assert (found.standard_error or 0.0) > 3 * NOISE
+    assert comparison.standard_error == pytest.approx(sqrt(variance(differences) / 4))
+    assert (comparison.standard_error or 0.0) > 3 * NOISE
 
 
-def test_a_job_that_died_costs_a_pair_the_round_in_which_it_was_split() -> None:
+def test_a_dead_job_costs_a_pair_its_split_round() -> None:
     first, second = in_jobs(10, 2, 4)
     last = second[-1]
     second[-1] = Trial(
         value=2.0, hosts=frozenset({"b"}), block=last.block, job="next attempt", place=1
     )
-    found = compare_on_hosts(first, second)
-    assert found.ratio == pytest.approx(1.0, rel=0.02)
-    assert found.degrees_of_freedom == 2
+    comparison = compare_on_hosts(first, second)
+    assert comparison.ratio == pytest.approx(1.0, rel=0.02)
+    assert comparison.degrees_of_freedom == 2
 
 
 def test_several_passes_through_the_cells_of_one_job_are_blocks_of_their_own() -> None:

@@ -13,7 +13,7 @@ def test_the_incomplete_beta_function_ends_at_0_and_1(x: float, expected: float)
     assert incomplete_beta(2.0, 3.0, x) == expected
 
 
-def test_a_fraction_that_does_not_converge_is_an_error_with_its_arguments() -> None:
+def test_a_fraction_without_convergence_is_an_error_with_its_arguments() -> None:
     with pytest.raises(
         ArithmeticError, match=r"did not converge at a=100000000\.0, b=100000000\.0, x=0\.5"
     ):

@@ -115,7 +115,7 @@ def test_the_failure_file_says_that_the_program_was_told_to_end(
     assert read_failure_reason(f"AlgorithmError: {failure.read_text()}") == told
 
 
-def test_an_end_that_nobody_asked_for_is_told_by_the_toolkit_alone(container: Path) -> None:
+def test_an_unasked_end_is_told_by_the_toolkit_alone(container: Path) -> None:
     assert start(container, "exit 7", **{STAY_VARIABLE: "600"}).wait(60) == 7
     assert not (container / "output/failure").exists()
 
@@ -134,7 +134,7 @@ def test_the_container_of_a_spot_job_stays_after_its_program_was_told_to_end(
     assert time.monotonic() - told > 5
 
 
-def test_a_program_that_ends_well_after_sigterm_ends_the_container(container: Path) -> None:
+def test_a_program_ending_well_after_sigterm_ends_the_container(container: Path) -> None:
     code = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); "
     code += "open('started', 'w').write('x'); time.sleep(60)"
     process = start(container, f'{{python}} -c "{code}"', **{STAY_VARIABLE: "600"})
@@ -157,7 +157,7 @@ def test_the_exit_code_is_the_toolkits_without_a_signal(container: Path) -> None
         ({"hosts": ["algo-1", "algo-2"]}, "none"),
     ],
 )
-def test_gloo_is_told_the_interface_where_several_hosts_meet(
+def test_gloo_is_told_the_interface_on_several_hosts(
     container: Path, config: Mapping[str, object], interface: str
 ) -> None:
     (container / "input/config").mkdir(parents=True)

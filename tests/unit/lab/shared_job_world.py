@@ -43,14 +43,13 @@ class Killed(BaseException):
 
 @dataclass
 class World:
-    """``rate``: the probability that a call is throttled, or that the function is killed before or
-    after it.
+    """A lab with one shared job, whose faults have these probabilities.
 
-    ``loses_files``: that a file of a job reaches S3 late or never. ``damages``: that it is cut off
-    there. ``times_out``: that the task gives up before the next thing happens. ``stops``: that the
-    execution is stopped before it. ``failing``: that a run exits with 1. ``again``: that the parent
-    carries a further run. ``changes`` of the suite's document. ``outpaced``: the runs that can't
-    win.
+    A call is throttled, or the function killed before or after it, at ``rate``. ``loses_files``: a
+    file of a job reaches S3 late or never. ``damages``: it is cut off there. ``times_out``: the
+    task gives up before the next thing happens. ``stops``: the execution is stopped before it.
+    ``failing``: a run exits with 1. ``again``: the parent carries a further run. ``changes`` are of
+    the suite's document, ``outpaced`` are the runs that can't win.
     """
 
     source: random.Random
@@ -138,7 +137,8 @@ class World:
         return None
 
     def start(self, token: str) -> None:
-        before, is_left = len(self.lab.jobs.jobs), bool(self.left)
+        before = len(self.lab.jobs.jobs)
+        is_left = bool(self.left)
         try:
             submit_run(
                 self.job,
@@ -158,12 +158,12 @@ class World:
     def _answer(self, token: str) -> tuple[str | None, str]:
         """Things happen in any order until the task has its answer, or the execution is stopped."""
         for _ in range(200):
-            found = next(
+            answer = next(
                 ((name, text) for given, name, text in self.lab.answers.given if given == token),
                 None,
             )
-            if found or self.is_stopped:
-                return found or (None, "")
+            if answer or self.is_stopped:
+                return answer or (None, "")
             if self.source.random() < self.times_out:
                 self.lab.answers.gone.add(token)
                 return "States.Timeout", ""
@@ -302,7 +302,8 @@ class Container:
     name: str
 
     def live(self) -> None:
-        world, source = self.world, self.world.source
+        world = self.world
+        source = self.world.source
         job = world.lab.jobs.jobs[self.name]
         is_stopped = job["TrainingJobStatus"] == "Stopping"
         if not is_stopped and source.random() < 0.15:
@@ -360,9 +361,9 @@ class Container:
     def _carry(
         self, written: WrittenJob, run_id: str, exit_code: int, hosts: Sequence[str], *, first: str
     ) -> None:
-        """``hosts``: those that write their file of the end.
+        """Writes a run on the hosts that write their file of the end.
 
-        Each has one process. ``first``: the run that is not outpaced.
+        Each has one process. ``first`` is the run that is not outpaced.
         """
         bound = {"by": first, "steps": 5, "least_ratio": 1.5}
         outpaced = (

@@ -19,6 +19,7 @@ from traindyno.lab.build_image import IS_SECOND, REQUEST
 PROJECT = "lab-image-cpu"
 BEFORE = ("SUBMITTED", "QUEUED", "PROVISIONING", "DOWNLOAD_SOURCE", "INSTALL", "PRE_BUILD", "BUILD")
 LINK = "https://console/log"
+EARLY = ("QUEUED", "PROVISIONING", "DOWNLOAD_SOURCE")
 
 
 class Answers(HTTPServer):
@@ -86,8 +87,8 @@ def lay_out_start(codebuild: Stubber, variables: dict[str, str]) -> None:
 def ended(status: str, phase: str, said: str, variables: dict[str, str]) -> dict[str, Any]:
     """CodeBuild's event, with the members of the sample in its user guide."""
     phases = [
-        {"phase-type": each, "phase-status": "SUCCEEDED", "phase-context": [": "]}
-        for each in BEFORE[: BEFORE.index(phase)]
+        {"phase-type": earlier, "phase-status": "SUCCEEDED", "phase-context": [": "]}
+        for earlier in BEFORE[: BEFORE.index(phase)]
     ]
     last = {"phase-type": phase, "phase-status": status, "phase-context": [said] if said else []}
     detail = {
@@ -108,7 +109,7 @@ def ended(status: str, phase: str, said: str, variables: dict[str, str]) -> dict
     return {"source": "aws.codebuild", "detail": detail}
 
 
-def test_a_build_is_started_with_what_its_answer_needs_and_answers_nothing_yet(
+def test_a_build_is_started_with_the_parameters_of_its_answer_and_answers_nothing_yet(
     cloudformation: Answers, codebuild: Stubber
 ) -> None:
     lay_out_start(codebuild, cloudformation.variables)
@@ -124,7 +125,7 @@ def test_a_build_is_started_with_what_its_answer_needs_and_answers_nothing_yet(
         ("InvalidInputException", "see the log of BuildImage"),
     ],
 )
-def test_a_build_that_can_not_be_started_is_answered_at_once(
+def test_a_build_without_a_start_is_answered_at_once(
     cloudformation: Answers, codebuild: Stubber, code: str, said: str
 ) -> None:
     codebuild.add_client_error("start_build", code, "Cannot have more than 0 builds in queue")
@@ -147,7 +148,7 @@ def test_a_deletion_is_answered_without_a_build(
     assert (answer["Status"], answer["PhysicalResourceId"]) == ("SUCCESS", "id")
 
 
-def test_a_build_that_succeeded_is_answered(cloudformation: Answers, codebuild: Stubber) -> None:
+def test_a_succeeded_build_is_answered(cloudformation: Answers, codebuild: Stubber) -> None:
     handle(ended("SUCCEEDED", "BUILD", "", cloudformation.variables), None)
     codebuild.assert_no_pending_responses()
     assert cloudformation.documents == [
@@ -162,12 +163,9 @@ def test_a_build_that_succeeded_is_answered(cloudformation: Answers, codebuild: 
     ]
 
 
-EARLY = ("QUEUED", "PROVISIONING", "DOWNLOAD_SOURCE")
-
-
 @pytest.mark.parametrize("phase", EARLY)
 @pytest.mark.parametrize("status", ["FAILED", "FAULT"])
-def test_a_build_that_failed_before_its_commands_is_started_once_more(
+def test_a_build_failed_before_its_commands_is_started_once_more(
     cloudformation: Answers, codebuild: Stubber, status: str, phase: str
 ) -> None:
     again = {**cloudformation.variables, IS_SECOND: "yes"}
@@ -208,7 +206,7 @@ def test_each_other_end_is_answered_with_its_phase_and_its_log(
 
 
 @pytest.mark.parametrize("code", ["AccountLimitExceededException", "InvalidInputException"])
-def test_a_second_start_that_is_refused_is_answered(
+def test_a_refused_second_start_is_answered(
     cloudformation: Answers, codebuild: Stubber, code: str
 ) -> None:
     codebuild.add_client_error("start_build", code)
@@ -230,6 +228,6 @@ def test_a_long_reason_fits_into_an_answer(cloudformation: Answers, codebuild: S
     assert len(json.dumps(answer)) < 4_096
 
 
-def test_a_build_that_a_person_started_answers_nobody(codebuild: Stubber) -> None:
+def test_a_build_started_by_a_person_answers_nobody(codebuild: Stubber) -> None:
     handle(ended("FAILED", "QUEUED", "", {}), None)
     codebuild.assert_no_pending_responses()

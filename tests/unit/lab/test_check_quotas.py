@@ -8,7 +8,7 @@ from traindyno.core.errors import SuiteRefused
 from traindyno.lab.plan_round import plan_next_round
 
 
-def test_a_quota_that_is_too_small_is_refused_with_the_request_that_raises_it() -> None:
+def test_a_too_small_quota_is_refused_with_the_request_raising_it() -> None:
     with pytest.raises(SuiteRefused) as caught:
         planned(0)
     text = str(caught.value)
@@ -19,7 +19,7 @@ def test_a_quota_that_is_too_small_is_refused_with_the_request_that_raises_it() 
     )
 
 
-def test_a_lane_gets_the_concurrency_that_the_quota_allows() -> None:
+def test_a_lane_gets_the_concurrency_of_the_quota() -> None:
     lab = planned(3, measurement={"trials": 2, "jobs": "separate"})
     answer = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
     (lane,) = answer["lanes"]

@@ -36,8 +36,10 @@ from traindyno.lab.submit_run import submit_run
 from traindyno.store.results import load_planned_runs, load_results
 from traindyno.store.spending import SpendingRow
 
-NEXT, LAST = "execution-2", "execution-3"
+NEXT = "execution-2"
+LAST = "execution-3"
 WIDE = {"compiler": ["none", "inductor"], "batch_size_per_device": [1, 2]}
+ESTIMATED = {"examples": 1000, "sequence_length": 128, "cells": {}}
 SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "grid": {"measurement": {"trials": 2, "jobs": "separate"}},
     "grid in shared jobs": {"measurement": {"trials": 3}, "matrix": WIDE},
@@ -104,13 +106,13 @@ def test_wherever_an_execution_was_stopped_each_run_is_measured_and_paid_once(ki
         lab = empty_lab()
         take_in(lab, document_of(kind))
         assert work_on(lab, EXECUTION, stopped_after) == stopped_after
-        before = {each.run.run_id for each in load_results(lab.bucket, EXECUTION)}
+        before = {result.run.run_id for result in load_results(lab.bucket, EXECUTION)}
         go_on(lab, document_of(kind, max_usd=60))
         work_on(lab, NEXT)
         results = load_results(lab.bucket, NEXT)
-        own = {each.run.run_id for each in results if each.run.execution_id == NEXT}
+        own = {result.run.run_id for result in results if result.run.execution_id == NEXT}
         assert own.isdisjoint(before)
-        assert {each.run.run_id for each in results} == own | before
+        assert {result.run.run_id for result in results} == own | before
         verdict = judged(lab, NEXT)
         assert verdict.finding is expected.finding
         assert verdict.recommended == expected.recommended
@@ -185,9 +187,10 @@ def test_a_chain_of_executions_has_one_end() -> None:
         ({"measurement": {"trials": 3, "jobs": "separate"}}, ["measurement.trials"]),
         ({"matrix": WIDE}, ["matrix.batch_size_per_device"]),
         ({"goal": "fastest", "name": "other"}, ["name", "goal"]),
+        ({"estimates": ESTIMATED}, ["estimates"]),
     ],
 )
-def test_another_suite_is_refused_by_the_fields_that_differ(
+def test_another_suite_is_refused_by_its_different_fields(
     change: Mapping[str, Any], fields: list[str]
 ) -> None:
     lab = empty_lab()
@@ -199,7 +202,8 @@ def test_another_suite_is_refused_by_the_fields_that_differ(
 
 
 def test_another_script_is_refused() -> None:
-    lab, document = empty_lab(), script_document()
+    lab = empty_lab()
+    document = script_document()
     for digest in ("0a1b", "2c3d"):
         lab.objects.contents[f"code/{digest}/sourcedir.tar.gz"] = digest.encode()
     before = {**document["workload"], "source": "s3://results/code/0a1b/sourcedir.tar.gz"}
@@ -209,7 +213,7 @@ def test_another_script_is_refused() -> None:
     go_on(lab, {**document, "workload": before})
 
 
-def test_an_amount_that_is_used_up_and_an_unknown_execution_are_refused(snapshot: Snapshot) -> None:
+def test_a_used_up_amount_and_an_unknown_execution_are_refused(snapshot: Snapshot) -> None:
     lab = empty_lab()
     take_in(lab, document_of("grid"))
     lab.expose(Decimal(60))
@@ -230,7 +234,7 @@ def measured() -> MemoryLab:
 
 @pytest.mark.parametrize("more_seconds", [0, 60])
 @pytest.mark.parametrize("outcome", Outcome)
-def test_a_run_repeats_that_a_limit_or_a_fault_has_ended(
+def test_a_run_ended_by_a_limit_or_a_fault_is_repeated(
     outcome: Outcome, more_seconds: int, measured: MemoryLab
 ) -> None:
     """One that its cell's own settings ended does not; a time limit may be longer now."""
@@ -245,18 +249,21 @@ def test_a_run_repeats_that_a_limit_or_a_fault_has_ended(
     assert again == [ended.run.run_id] * repeats
 
 
-def test_a_long_run_that_was_lost_runs_long_again() -> None:
+def test_a_lost_long_run_runs_long_again() -> None:
     """Also where it was lost twice."""
     confirm = {"measurement": {"trials": 2, "jobs": "separate", "confirm": {"minutes": 1}}}
-    lab, document = empty_lab(), {**document_of("grid"), **confirm}
+    lab = empty_lab()
+    document = {**document_of("grid"), **confirm}
     take_in(lab, document)
     work_on(lab, EXECUTION, 5)
     results = load_results(lab.bucket, EXECUTION)
-    (long,) = (each for each in results if each.run.confirming_steps)
+    (long,) = (result for result in results if result.run.confirming_steps)
     lost = replace(long, outcome=Outcome.COST_STOPPED, measured=None)
     again = replace(lost.run, run_id=f"{lost.run.cell.cell_id}-t4", trial=4)
-    for each in (lost, replace(lost, run=again)):
-        lab.bucket.write_json(result_key(EXECUTION, each.run.run_id), run_result_document(each))
+    for written_result in (lost, replace(lost, run=again)):
+        lab.bucket.write_json(
+            result_key(EXECUTION, written_result.run.run_id), run_result_document(written_result)
+        )
     go_on(lab, document)
     runs = [run for item in items_of_round(lab, 0, NEXT) for run in runs_of_item(item)]
     assert [(run.run_id, run.confirming_steps) for run in runs] == [
@@ -264,8 +271,9 @@ def test_a_long_run_that_was_lost_runs_long_again() -> None:
     ]
 
 
-def test_plan_suite_that_dies_at_any_of_its_calls_takes_over_once() -> None:
-    places, part = list[MemoryLab](), empty_lab()
+def test_plan_suite_dying_at_any_of_its_calls_takes_over_once() -> None:
+    places = list[MemoryLab]()
+    part = empty_lab()
     take_in(part, document_of("grid"))
     work_on(part, EXECUTION, 2)
     spent = part.spending.read(EXECUTION)
@@ -287,7 +295,7 @@ def test_plan_suite_that_dies_at_any_of_its_calls_takes_over_once() -> None:
         assert (row.continues, row.run_count) == (EXECUTION, 2)
 
 
-def test_what_was_spent_since_it_was_read_is_not_lost() -> None:
+def test_spending_since_the_reading_is_not_lost() -> None:
     lab = empty_lab()
     take_in(lab, document_of("grid"))
     lab.expose(Decimal(3))
@@ -297,9 +305,10 @@ def test_what_was_spent_since_it_was_read_is_not_lost() -> None:
     assert lab.spending.take_over(row, SpendingRow(exposed_usd=Decimal(3)))
 
 
-def test_plan_round_that_dies_at_any_of_its_calls_plans_the_same_long_runs() -> None:
+def test_plan_round_dying_at_any_of_its_calls_plans_the_same_long_runs() -> None:
     confirm = {"measurement": {"trials": 2, "jobs": "separate", "confirm": {"minutes": 1}}}
-    places, measured = list[MemoryLab](), empty_lab()
+    places = list[MemoryLab]()
+    measured = empty_lab()
     take_in(measured, {**document_of("grid"), **confirm})
     work_on(measured, EXECUTION, 4)
     expected = items_of_round(like(measured), 1)

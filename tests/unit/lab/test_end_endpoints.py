@@ -34,7 +34,9 @@ class Chaos:
     """
 
     def __init__(self, seed: int) -> None:
-        self.source, self.lab, self.now = random.Random(seed), MemoryServing(), NOW
+        self.source = random.Random(seed)
+        self.lab = MemoryServing()
+        self.now = NOW
         self.due: dict[str, float] = {}  # from when on each must be gone within two sweeps
         self.had_fault = False
         sagemaker = self.lab.sagemaker
@@ -142,7 +144,7 @@ def test_an_endpoint_costs_at_most_its_amount_and_its_longest_life() -> None:
         assert both.ends_at == min(both.created_at + both.hours * 3600, deployment.ends_at)
 
 
-def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> None:
+def test_the_sweep_reports_overdue_endpoints_and_ends_failed_starts() -> None:
     lab = MemoryServing()
     lab.sagemaker.add(
         "traindyno--mine", traindyno_ends_at="2026-01-01T00:00:00Z"
@@ -152,8 +154,8 @@ def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> No
     lab.sagemaker.endpoints[NAME]["EndpointStatus"] = "Creating"
     for status, removed in (("Creating", 0), ("InService", 1)):
         lab.sagemaker.endpoints[NAME]["EndpointStatus"] = status
-        found, (error,) = sweep_endpoints(lab.serving, now=NOW + 3000)
-        assert (found, type(error)) == (removed, EndpointOverdue)
+        swept, (error,) = sweep_endpoints(lab.serving, now=NOW + 3000)
+        assert (swept, type(error)) == (removed, EndpointOverdue)
         assert f"{NAME} was due 1836 s ago and is {status}" in str(error)
     lab.deploy()
     del lab.sagemaker.endpoints[NAME]
@@ -162,7 +164,7 @@ def test_the_sweep_reports_what_is_overdue_and_ends_what_failed_to_start() -> No
     assert all(set(kept) == {"traindyno--mine"} for kept in lab.sagemaker.kept.values())
 
 
-def test_one_that_can_not_be_read_or_ended_keeps_no_other() -> None:
+def test_an_unreadable_or_unendable_endpoint_keeps_no_other() -> None:
     lab = MemoryServing()
     names = [lab.deploy(name=f"{NAME}-{number}") for number in range(3)]
     lab.deploy(name=f"{NAME}-lost")
@@ -175,7 +177,7 @@ def test_one_that_can_not_be_read_or_ended_keeps_no_other() -> None:
     assert [type(error).__name__ for error in errors] == ["ClientError", "StoredDocumentDamaged"]
 
 
-def test_a_lab_is_kept_by_endpoints_that_would_outlive_it() -> None:
+def test_a_lab_is_kept_by_endpoints_outliving_it() -> None:
     lab = MemoryServing()
     lab.deploy()
     assert names_in_use(lab.serving, now=NOW) == []

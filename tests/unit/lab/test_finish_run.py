@@ -14,6 +14,23 @@ from traindyno.lab.record_run import FinalOutcome, record_runs
 from traindyno.lab.submit_run import submit_run
 
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
+CHAIN = {
+    "max_usd": 50,
+    "max_hours": 4,
+    "max_job_seconds": 1800,
+    "max_attempts": 2,
+    "chain_jobs": True,
+}
+SAVED = {"trials": 2, "checkpoint_every_steps": 10}
+AT_LIMIT = ("Stopped", {"secondary": "MaxRuntimeExceeded"}, "success")
+# One answer of SageMaker to a spot interruption; the other is InProgress, Interrupted.
+TOLD_TO_END = (
+    "Failed",
+    {"reason": f"AlgorithmError: {failure_text('stopped_by_user', 'told to end')}"},
+    "ServiceFault",
+)
+WAITED = ("Stopped", {"secondary": "MaxWaitTimeExceeded"}, "CapacityUnavailable")
+CHECKPOINT = "state/slot-0/marker.json"
 
 
 def started(lab_and_runs: tuple[MemoryLab, list]) -> tuple[MemoryLab, str]:  # type: ignore[type-arg]
@@ -64,27 +81,6 @@ def test_a_shortage_of_the_last_attempt_is_the_runs_result() -> None:
     assert lab.answers.given[0][1] == "success"
 
 
-CHAIN = {
-    "max_usd": 50,
-    "max_hours": 4,
-    "max_job_seconds": 1800,
-    "max_attempts": 2,
-    "chain_jobs": True,
-}
-SAVED = {"trials": 2, "checkpoint_every_steps": 10}
-
-
-AT_LIMIT = ("Stopped", {"secondary": "MaxRuntimeExceeded"}, "success")
-# One answer of SageMaker to a spot interruption; the other is InProgress, Interrupted.
-TOLD_TO_END = (
-    "Failed",
-    {"reason": f"AlgorithmError: {failure_text('stopped_by_user', 'told to end')}"},
-    "ServiceFault",
-)
-WAITED = ("Stopped", {"secondary": "MaxWaitTimeExceeded"}, "CapacityUnavailable")
-CHECKPOINT = "state/slot-0/marker.json"
-
-
 @pytest.mark.parametrize(
     ("limits", "left", "is_chained"),
     [
@@ -97,7 +93,7 @@ CHECKPOINT = "state/slot-0/marker.json"
 @pytest.mark.parametrize(
     "ended", [AT_LIMIT, TOLD_TO_END, WAITED], ids=["at its limit", "told to end", "waited"]
 )
-def test_another_job_continues_where_a_job_that_was_cut_off_leaves_a_checkpoint(
+def test_another_job_continues_from_the_checkpoint_of_a_cut_off_one(
     ended: tuple[str, dict[str, Any], str], limits: dict[str, Any], left: str, is_chained: bool
 ) -> None:
     status, described, otherwise = ended
@@ -139,7 +135,8 @@ def test_the_same_event_twice_is_answered_once() -> None:
 def test_two_deliveries_at_once_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, name = started(make_lab())
     lab.jobs.end(name, "Completed")
-    before, find = lab.attempt(name), lab.attempts.find
+    before = lab.attempt(name)
+    find = lab.attempts.find
     finish(lab, name)
     stale = [before]  # the second had read the row before the first wrote
     monkeypatch.setattr(
@@ -151,12 +148,13 @@ def test_two_deliveries_at_once_are_answered_once(monkeypatch: pytest.MonkeyPatc
     assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.10")
 
 
-def test_a_job_whose_reservation_grows_while_it_is_finished_settles_all_of_it(
+def test_a_job_with_a_growing_reservation_settles_all_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lab, name = started(make_lab())
     lab.jobs.end(name, "Completed")
-    before, find = lab.attempt(name), lab.attempts.find
+    before = lab.attempt(name)
+    find = lab.attempts.find
     assert hold_more(before, Decimal("0.90"), services=lab.services)
     stale = [before]
     monkeypatch.setattr(
@@ -167,7 +165,7 @@ def test_a_job_whose_reservation_grows_while_it_is_finished_settles_all_of_it(
     assert lab.money.spent_usd == lab.money.exposed_usd == Decimal("0.10")
 
 
-def test_an_end_that_is_told_before_the_submission_has_returned_is_not_lost(
+def test_an_end_told_before_the_submission_returns_is_not_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lab, (run, *_) = make_lab()
@@ -198,7 +196,7 @@ def test_an_event_after_the_run_was_recorded_adds_nothing_to_it() -> None:
     assert not lab.attempt(name).is_open
 
 
-def test_an_event_of_a_job_that_still_works_or_of_another_lab_changes_nothing() -> None:
+def test_an_event_of_a_working_job_or_of_another_lab_changes_nothing() -> None:
     lab, name = started(make_lab())
     finish(lab, name)
     finish(lab, "other-lab-job")
@@ -208,7 +206,7 @@ def test_an_event_of_a_job_that_still_works_or_of_another_lab_changes_nothing() 
 
 def test_end_of_a_job_answers_the_latest_token() -> None:
     lab, name = started(make_lab())
-    lab.attempts.hand_over(name, "token-2")
+    lab.attempts.hand_over(name, "token-2", now=NOW + 1)
     lab.jobs.end(name, "Completed")
     finish(lab, name)
     assert [answer[0] for answer in lab.answers.given] == ["token-2"]
@@ -225,7 +223,7 @@ def test_a_run_of_a_stopped_execution_is_recorded_though_nobody_waits() -> None:
     assert not lab.attempt(name).is_open
 
 
-def test_end_that_no_task_heard_stays_open_for_the_sweep() -> None:
+def test_an_end_unheard_by_any_task_stays_open_for_the_sweep() -> None:
     """The execution still runs, so that a task with a new token will hear it."""
     lab, name = started(make_lab())
     lab.answers.gone = {"token-1"}
@@ -238,7 +236,7 @@ def test_end_that_no_task_heard_stays_open_for_the_sweep() -> None:
     assert not lab.attempt(name).is_open
 
 
-def test_a_job_that_was_never_started_becomes_the_next_attempt_after_a_while() -> None:
+def test_a_job_never_started_becomes_the_next_attempt_after_a_while() -> None:
     lab, name = started(make_lab())
     del lab.jobs.jobs[name]
     finish(lab, name, now=NOW + 599)

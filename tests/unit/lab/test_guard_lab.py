@@ -29,6 +29,8 @@ from traindyno.lab.guard_lab import refusal_to_delete
 
 MACHINE = "arn:aws:states:us-east-1:111111111111:stateMachine:traindyno-suites"
 LISTING = {"stateMachineArn": MACHINE, "statusFilter": "RUNNING"}
+KEY = '"arn:aws:kms:eu-west-1:111122223333:key/abc"'
+DEPLOYED = {"volume_key": KEY, "neuron": "true", "job_tags": ""}
 
 
 def listed(*names: str) -> dict[str, Any]:
@@ -79,11 +81,11 @@ def test_an_idle_lab_may_be_deleted() -> None:
     assert refusal(services=services) is None
 
 
-def test_a_suite_in_flight_is_named_with_what_stops_it(snapshot: Snapshot) -> None:
+def test_a_suite_in_flight_is_named_with_its_stop_command(snapshot: Snapshot) -> None:
     snapshot(refusal("albert-1", lab="mine"))
 
 
-def test_a_job_that_still_runs_of_an_execution_that_is_over_counts_too() -> None:
+def test_a_running_job_of_an_ended_execution_counts_too() -> None:
     services = MemoryLab()
     services.spending.reserve(ROW, cap_usd=Decimal(1))
     text = refusal("albert-1", services=services) or ""
@@ -97,7 +99,7 @@ def test_many_are_counted_and_a_few_named() -> None:
     assert "e5" not in text
 
 
-def test_a_state_machine_that_is_gone_runs_nothing() -> None:
+def test_a_deleted_state_machine_runs_nothing() -> None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_client_error("list_executions", "StateMachineDoesNotExist")
         assert list(Executions(client, MACHINE).list_running()) == []
@@ -156,14 +158,14 @@ def test_creation_and_updates_always_pass_without_a_look(
     url, received = answers
     handler.handle(event("Create", url), None)
     handler.handle(event("Update", url, PhysicalResourceId=received[0]["PhysicalResourceId"]), None)
-    assert [(each["Status"], each["RequestId"]) for each in received] == [
+    assert [(answer["Status"], answer["RequestId"]) for answer in received] == [
         ("SUCCESS", "request")
     ] * 2
     # another identity would make CloudFormation delete the old one, which asks again
     assert received[0]["PhysicalResourceId"] == received[1]["PhysicalResourceId"]
 
 
-def test_deletion_is_answered_with_what_the_lab_has_in_flight(
+def test_deletion_is_answered_with_the_labs_work_in_flight(
     answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch
 ) -> None:
     url, received = answers
@@ -173,12 +175,8 @@ def test_deletion_is_answered_with_what_the_lab_has_in_flight(
             stubber.add_response("list_executions", listed(*running), LISTING)
         handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
         handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
-    assert [each["Status"] for each in received] == ["FAILED", "SUCCESS"]
+    assert [answer["Status"] for answer in received] == ["FAILED", "SUCCESS"]
     assert "traindyno stop albert-1" in received[0]["Reason"]
-
-
-KEY = '"arn:aws:kms:eu-west-1:111122223333:key/abc"'
-DEPLOYED = {"volume_key": KEY, "neuron": "true", "job_tags": ""}
 
 
 @pytest.mark.parametrize(
@@ -230,10 +228,10 @@ def test_the_settings_themselves_are_created_and_deleted_without_a_look(
         environment.setattr(clients, "stepfunctions", lambda: machines)
         settings = {"ResourceType": SETTINGS_RESOURCE, "ResourceProperties": {"Settings": DEPLOYED}}
         handler.handle(event(request_type, answers[0], **settings), None)
-    assert [each["Status"] for each in answers[1]] == ["SUCCESS"]
+    assert [answer["Status"] for answer in answers[1]] == ["SUCCESS"]
 
 
-def test_a_guard_that_fails_answers_before_it_does(
+def test_a_failing_guard_answers_before_it_fails(
     answers: tuple[str, list[dict[str, Any]]], environment: pytest.MonkeyPatch
 ) -> None:
     url, received = answers
@@ -242,6 +240,6 @@ def test_a_guard_that_fails_answers_before_it_does(
         stubber.add_client_error("list_executions", "AccessDeniedException")
         with pytest.raises(ClientError):
             handler.handle(event("Delete", url, PhysicalResourceId="Guard-of-the-lab"), None)
-    assert [(each["Status"], "see the log of GuardLab" in each["Reason"]) for each in received] == [
-        ("FAILED", True)
-    ]
+    assert [
+        (answer["Status"], "see the log of GuardLab" in answer["Reason"]) for answer in received
+    ] == [("FAILED", True)]

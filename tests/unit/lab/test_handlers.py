@@ -74,7 +74,7 @@ def test_an_event_and_the_state_after_it_make_one_result(lab: MemoryLab) -> None
     assert lab.summary(run_id).outcome == "user_code_error"
 
 
-def test_a_run_of_a_shared_job_is_recorded_with_what_became_of_the_job(lab: MemoryLab) -> None:
+def test_a_run_of_a_shared_job_is_recorded_with_the_end_of_the_job(lab: MemoryLab) -> None:
     """One field holds the job's end, or what the state machine caught."""
     ends = (
         {"Error": "States.Timeout", "Cause": ""},
@@ -124,5 +124,5 @@ def test_the_sweep_logs_its_counts(
     monkeypatch.setattr(reconcile_runs, "Executions", lambda *_: executions)
     with caplog.at_level(logging.INFO):
         reconcile_runs.handle(event, Unhurried())
-    (line,) = [each for each in caplog.records if each.message == "ReconcileRuns"]
+    (line,) = [record for record in caplog.records if record.message == "ReconcileRuns"]
     assert vars(line)["overdue"] == overdue

@@ -36,7 +36,7 @@ from traindyno.core.s3_keys import (
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.figures.hosts import HostClass
 from traindyno.lab.check_quotas import check_quotas
-from traindyno.lab.judge_suite import verdict_event
+from traindyno.lab.judge_suite import verdict_event, verdict_mail
 from traindyno.lab.plan_round import plan_next_round
 from traindyno.lab.record_run import record_runs, refused_outcome
 from traindyno.lab.submit_run import submit_run
@@ -58,18 +58,22 @@ def test_a_suite_goes_from_its_document_to_a_verdict_and_a_report() -> None:
     assert row.judgement.run_count == row.run_count == 4
     event = verdict_event(EXECUTION, verdict, "results")
     assert event["report"] == f"s3://results/{report_html_key(EXECUTION)}"
+    mail = verdict_mail(verdict, event["report"])
+    assert mail == f"{row.judgement.headline}\n\nReport: {event['report']}\n"
     assert lab.money.spent_usd == 2 * Decimal("0.116667")  # 350 s for the job of each trial
 
 
 @pytest.mark.parametrize("jobs", ["separate", "shared"])
-def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
+def test_an_unrecordable_run_is_named_by_the_verdict_and_its_report(
     jobs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The state machine tolerates that RecordRun fails, and goes on to JudgeSuite."""
     lab = planned(4, measurement={"trials": 2, "jobs": jobs})
-    items, write = items_of_round(lab), lab.objects.write
+    items = items_of_round(lab)
+    write = lab.objects.write
     runs = [run for item in items for run in runs_of_item(item)]
-    run_id, count = runs[0].run_id, f"1 of {len(runs)} runs has no result"
+    run_id = runs[0].run_id
+    count = f"1 of {len(runs)} runs has no result"
 
     def refusing(key: str, *rest: Any) -> None:
         if key == result_key(EXECUTION, run_id):
@@ -96,7 +100,7 @@ def test_a_run_that_cannot_be_recorded_is_named_by_the_verdict_and_its_report(
     assert "no result" not in lab.bucket.read(report_html_key(EXECUTION)).decode()
 
 
-def test_hosts_of_earlier_executions_update_the_prior_that_the_verdict_names(
+def test_hosts_of_earlier_executions_update_the_prior_of_the_verdict(
     snapshot: Snapshot,
 ) -> None:
     """Host b takes 10 % longer than host a in both cells of the first execution, and each runs
@@ -150,7 +154,7 @@ def test_the_claims_of_a_suite_are_judged_in_its_report() -> None:
 
 @pytest.mark.parametrize("search", ["grid", "race"])
 @pytest.mark.parametrize("limit", ["max_usd", "max_hours"])
-def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measured(
+def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_the_measurements(
     limit: str, search: str
 ) -> None:
     """$0.92 is held back for a job, and $0.10 paid for each of two; the other runs are submitted
@@ -158,7 +162,8 @@ def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measure
     """
     limits = {"max_usd": 1.1 if limit == "max_usd" else 50, "max_hours": 4, "max_job_seconds": 1800}
     lab = planned(4, search=search, limits=limits, measurement={"trials": 2, "jobs": "separate"})
-    late, finished = NOW + (4 * 3600 if limit == "max_hours" else 0), 0
+    late = NOW + (4 * 3600 if limit == "max_hours" else 0)
+    finished = 0
     while lanes := plan_next_round(EXECUTION, finished_rounds=finished, bucket=lab.bucket)["lanes"]:
         finished += 1
         for item in lab.bucket.read_json(lanes[0]["packs"][0]["items_key"]):
@@ -177,7 +182,7 @@ def test_the_end_of_a_limit_gives_the_verdict_and_the_report_of_what_was_measure
             end = json.loads(lab.answers.given[-1][2])
             record_runs(owner, final=refused_outcome(end), services=lab.services)
     verdict = judge_execution(lab, now=late)
-    assert Counter(each.outcome for each in load_results(lab.bucket, EXECUTION)) == {
+    assert Counter(result.outcome for result in load_results(lab.bucket, EXECUTION)) == {
         Outcome.COMPLETED: 2,
         Outcome.COST_STOPPED: 2,
     }

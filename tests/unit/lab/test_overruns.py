@@ -15,6 +15,7 @@ from tests.unit.lab_in_memory import (
     no_sleep,
 )
 from traindyno.core.costs.prices import cost_usd
+from traindyno.core.errors import Throttled
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import suite_key
@@ -62,7 +63,7 @@ def started(max_usd: float, trained_since: float | None = NOW) -> tuple[MemoryLa
     return lab, name
 
 
-def test_a_job_that_stays_within_what_is_held_back_is_not_even_described(
+def test_a_job_within_its_reserve_is_not_even_described(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lab, _ = started(0.60)
@@ -71,7 +72,7 @@ def test_a_job_that_stays_within_what_is_held_back_is_not_even_described(
     assert look(lab, NOW + 1380) == 0
 
 
-def test_a_job_that_needs_more_gets_it_while_the_cap_has_room() -> None:
+def test_a_needy_job_gets_more_within_the_cap() -> None:
     lab, name = started(1.00)
     # 1500 s, 300 s to the next look, and 480 s to stop and to upload, at 1.20 / 3600 USD
     assert look(lab, NOW + 1500) == 0
@@ -83,7 +84,7 @@ def test_a_job_that_needs_more_gets_it_while_the_cap_has_room() -> None:
 @pytest.mark.parametrize(
     ("seconds", "outcome"), [(1381, "timed_out"), (1500, "timed_out"), (1501, "cost_stopped")]
 )
-def test_job_that_needs_more_than_the_cap_has_is_stopped_and_its_run_says_so(
+def test_a_needy_job_beyond_the_cap_is_stopped_and_its_run_says_so(
     seconds: int, outcome: str
 ) -> None:
     """Until 1500 s the script may be in its two minutes after SIGTERM, which SageMaker sends at the
@@ -106,18 +107,63 @@ def test_waiting_for_capacity_costs_nothing(trained_since: float | None) -> None
     assert look(lab, NOW + 3000) == 0
 
 
-def test_a_job_that_was_told_to_stop_is_not_told_again() -> None:
+@pytest.mark.parametrize(
+    ("waiting", "seconds"), [(["Interrupted"], 6000), (["Interrupted", "Starting"], 7000)]
+)
+def test_a_spot_job_that_waits_for_capacity_again_is_not_billed(
+    waiting: list[str], seconds: int
+) -> None:
+    """It trained 600 s, and has been waiting since; the last of these statuses is open."""
+    lab, name = started(0.60)
+    begins = [NOW + 600, NOW + 5000][: len(waiting)]
+    lab.jobs.jobs[name]["SecondaryStatusTransitions"] = [
+        {"Status": "Starting", "StartTime": NOW - 500, "EndTime": NOW},
+        {"Status": "Training", "StartTime": NOW, "EndTime": NOW + 600},
+        *(
+            {"Status": status, "StartTime": begin, "EndTime": end}
+            for status, begin, end in zip(waiting, begins, [*begins[1:], None], strict=True)
+        ),
+    ]
+    assert look(lab, NOW + seconds) == 0
+    assert lab.attempt(name).reserved_usd == Decimal("0.60")
+
+
+def test_a_spot_job_that_trains_again_is_billed_for_both_parts() -> None:
+    lab, name = started(0.60)
+    lab.jobs.jobs[name]["SecondaryStatusTransitions"] = [
+        {"Status": "Training", "StartTime": NOW, "EndTime": NOW + 600},
+        {"Status": "Interrupted", "StartTime": NOW + 600, "EndTime": NOW + 5000},
+        {"Status": "Restarting", "StartTime": NOW + 5000, "EndTime": NOW + 5100},
+        {"Status": "Training", "StartTime": NOW + 5100},
+    ]
+    # 600 s + 780 s are within the 1380 s of its reservation until its stop and upload
+    assert look(lab, NOW + 5100 + 780) == 0
+    assert look(lab, NOW + 5100 + 781) == 1
+
+
+def test_a_job_told_to_stop_is_not_told_again() -> None:
     lab, _ = started(0.60)
     assert look(lab, NOW + 1500) == 1
     assert look(lab, NOW + 1500) == 0
     assert lab.money.exposed_usd == Decimal("0.60")
 
 
+def test_a_lost_request_to_stop_a_job_is_repeated_and_the_job_holds_the_cap() -> None:
+    lab, name = started(0.90)
+    lab.jobs.stop_refusals = [Throttled("slow down"), Throttled("slow down")]
+    with pytest.raises(Throttled):
+        look(lab, NOW + 2200)
+    assert lab.attempt(name).stopped_for == "cost_stopped"
+    assert look(lab, NOW + 2500) == 1
+    assert lab.jobs.stopped == [name]
+    assert lab.money.exposed_usd == Decimal("0.90")
+
+
 @pytest.mark.parametrize(
     "ending", [{"SecondaryStatus": "Uploading"}, {"TrainingJobStatus": "Stopping"}]
 )
 @pytest.mark.parametrize("was_stopped", [False, True])
-def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
+def test_a_longer_upload_holds_the_whole_cap_and_then_its_bill_beyond(
     ending: dict[str, str], was_stopped: bool
 ) -> None:
     """Nothing ends an upload on AWS, so it is the one cost that can exceed the cap."""
@@ -145,7 +191,7 @@ def test_a_longer_upload_holds_the_whole_cap_and_then_what_it_is_billed_beyond(
 
 
 @pytest.mark.parametrize("uploading", [0, 1])
-def test_a_long_upload_leaves_room_for_a_job_that_trains_beyond_its_limit(uploading: int) -> None:
+def test_a_long_upload_leaves_room_for_a_job_training_beyond_its_limit(uploading: int) -> None:
     """Both can follow from one outage of SageMaker.
 
     The cap has room for the second job until the next look.
@@ -155,7 +201,8 @@ def test_a_long_upload_leaves_room_for_a_job_that_trains_beyond_its_limit(upload
     names = sorted(lab.jobs.jobs)
     for name in names:
         lab.jobs.jobs[name]["TrainingStartTime"] = NOW
-    uploads, trains = names[uploading], names[1 - uploading]
+    uploads = names[uploading]
+    trains = names[1 - uploading]
     lab.jobs.jobs[uploads]["SecondaryStatus"] = "Uploading"
     assert look(lab, NOW + 1501) == 0
     assert lab.jobs.stopped == []
@@ -172,7 +219,7 @@ def submit_other(lab: MemoryLab) -> str | None:
     ).answered
 
 
-def test_reservation_for_a_job_that_ends_meanwhile_is_given_back() -> None:
+def test_a_reservation_for_a_job_ending_meanwhile_is_given_back() -> None:
     lab, name = started(1.00)
     rows = list(lab.attempts.list_open(EXECUTION))
     lab.change_attempt(name, end=Attempt(number=1, job_name=name))
@@ -259,19 +306,21 @@ class Fate:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_jobs_that_stop_late_and_upload_long_cost_no_more_than_the_cap(seed: int) -> None:
+def test_jobs_with_late_stops_and_long_uploads_cost_no_more_than_the_cap(seed: int) -> None:
     """Random limits, stops, uploads and caps.
 
     At every minute, what is billed is reserved, which is within the cap.
     """
     rng = random.Random(seed)
-    limit, upload = rng.randint(10, 4000), UPLOAD_SECONDS
+    limit = rng.randint(10, 4000)
+    upload = UPLOAD_SECONDS
     longest_usd = cost_usd(limit + upload + 180, 1, HOURLY_USD)
     cap_usd = (longest_usd * Decimal(rng.uniform(1, 6))).quantize(Decimal("0.01")) + Decimal("0.01")
     suite_limits = {"max_usd": str(cap_usd), "max_hours": 99, "max_job_seconds": limit}
     lab, runs = make_lab(limits=suite_limits, measurement={"trials": 3})
     fates = {run.run_id: _fate(rng, limit, upload) for run in runs}
-    waiting, minute = list(runs), 0
+    waiting = list(runs)
+    minute = 0
     while waiting or any(lab.attempts.list_open()):
         assert minute < 100_000
         now = NOW + 60 * minute
@@ -298,7 +347,8 @@ def _fate(rng: random.Random, limit: int, upload: int) -> Fate:
 
 def _play(lab: MemoryLab, row: AttemptRow, fates: dict[str, Fate], now: float) -> Decimal:
     """What the job is billed so far; nothing if it has ended, because that is spent."""
-    fate, age = fates[lab.run_of(row.job_name).run_id], int(now - row.submitted_at)
+    fate = fates[lab.run_of(row.job_name).run_id]
+    age = int(now - row.submitted_at)
     for end, phase in fate.phases:
         if age < end:
             lab.jobs.jobs[row.job_name]["SecondaryStatus"] = phase

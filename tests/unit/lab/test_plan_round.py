@@ -15,21 +15,28 @@ from tests.unit.planned_lab import (
     runs_of_item,
 )
 from tests.unit.run_samples import known
+from tests.unit.suites import unprepared_document
 from traindyno.core.jobs.job import Job, parse_owner
 from traindyno.core.jobs.journal_format import OUTPACED
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.s3_keys import report_html_key
-from traindyno.core.suite.runs import round_of
+from traindyno.core.suite.checks.suite_check import parse_suite
+from traindyno.core.suite.runs import round_of, trained_settings
 from traindyno.core.verdict.verdict import Finding
 from traindyno.figures.in_job.outpaced import Pace, early_end, pace_of
 from traindyno.figures.in_job.run_scatter import run_scatter
+from traindyno.lab.continue_suite import FIRST_BATCHES
 from traindyno.lab.plan_round import plan_next_round
+
+STEPS = 40
+SAMPLES = 8
+WORK = 1e6
 
 
 @pytest.mark.parametrize(
     ("jobs", "trials"), [("separate", [(1,), (1,), (2,), (2,)]), ("shared", [(1, 1), (2, 2)])]
 )
-def test_the_items_of_a_lane_are_in_order_with_the_longest_that_each_may_take(
+def test_the_items_of_a_lane_are_in_order_with_the_longest_time_of_each(
     jobs: str, trials: list[tuple[int, ...]]
 ) -> None:
     lab = planned(1, measurement={"trials": 2, "jobs": jobs})
@@ -63,13 +70,22 @@ def test_a_grid_is_measured_in_one_round() -> None:
     assert plan_next_round(EXECUTION, finished_rounds=1, bucket=lab.bucket)["lanes"] == []
 
 
-def test_what_is_carried_between_rounds_stays_small() -> None:
+def test_a_search_begins_with_the_batch_that_was_estimated() -> None:
+    """A cell without an estimate begins as its suite says."""
+    training = {"instance": "ml.g5.xlarge", "batch_size_per_device": {"search": "largest"}}
+    document = unprepared_document(training=training)
+    eager, compiled = parse_suite(document).cells
+    lab = planned(1, training=training, **{FIRST_BATCHES: {eager.cell_id: 24}})
+    runs = [run for item in items_of_round(lab) for run in runs_of_item(item)]
+    first = {run.cell.cell_id: trained_settings(run).batch_size for run in runs}
+    assert first == {eager.cell_id: 24, compiled.cell_id: 1}
+    assert all(run.searches_batch for run in runs)
+
+
+def test_the_state_carried_between_rounds_stays_small() -> None:
     lab = planned(1, measurement={"trials": 20})
     answer = plan_next_round(EXECUTION, finished_rounds=0, bucket=lab.bucket)
     assert len(json.dumps(answer)) < 500
-
-
-STEPS, SAMPLES, WORK = 40, 8, 1e6
 
 
 def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried]:
@@ -99,7 +115,7 @@ def carry_race(job: Job, step_seconds: Mapping[int, float]) -> dict[str, Carried
     return carried
 
 
-def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again() -> None:
+def test_a_race_in_shared_jobs_ends_hopeless_runs_and_runs_the_leaders_again() -> None:
     matrix = {"batch_size_per_device": [1, 2, 4, 8], "compiler": ["none"]}
     limits = {"max_usd": 500, "max_hours": 8, "max_job_seconds": 1800}
     lab = planned(4, search="race", measurement={}, matrix=matrix, baseline={}, limits=limits)
@@ -130,7 +146,7 @@ def test_a_race_in_shared_jobs_ends_what_cannot_win_and_runs_the_leaders_again()
     outpaced = [label for label, outcomes in slow.items() if Outcome.OUTPACED.value in outcomes]
     after = [
         batch
-        for batch in ran[0][ran[0].index(next(each for each in ran[0] if each > 2)) :]
+        for batch in ran[0][ran[0].index(next(size for size in ran[0] if size > 2)) :]
         if batch <= 2
     ]
     assert len(outpaced) >= len(after) > 0

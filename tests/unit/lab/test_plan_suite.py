@@ -28,7 +28,7 @@ from traindyno.lab.plan_suite import refusal_answer
 from traindyno.lab.submit_run import submit_run
 
 
-def test_a_suite_that_is_taken_in_has_its_document_plan_and_row() -> None:
+def test_an_accepted_suite_has_its_document_plan_and_row() -> None:
     lab = empty_lab()
     take_in(lab, unprepared_document())
     copy = f"code/{EXECUTION}/sourcedir.tar.gz"
@@ -46,6 +46,18 @@ def test_a_suite_that_is_taken_in_has_its_document_plan_and_row() -> None:
     assert (row.max_usd, row.prices["ml.g5.xlarge"].usd_per_hour) == (Decimal(50), Decimal("1.20"))
 
 
+def test_a_name_that_step_functions_has_forgotten_is_no_name_for_another_execution() -> None:
+    """Its rows and results would count as those of the new one, and its jobs' names are taken."""
+    lab = empty_lab()
+    take_in(lab, unprepared_document())
+    take_in(lab, unprepared_document())
+    lab.plan(started_at=NOW - 91 * 24 * 3600)
+    before = dict(lab.objects.contents)
+    with pytest.raises(SuiteRefused, match=f"an earlier execution {EXECUTION}: expected another"):
+        take_in(lab, unprepared_document(limits={"max_usd": 7, "max_hours": 1}))
+    assert lab.objects.contents == before
+
+
 def test_an_uploaded_script_is_copied_for_the_execution_and_its_jobs_use_the_copy() -> None:
     lab = empty_lab()
     uploaded = "s3://results/code/0a1b/sourcedir.tar.gz"
@@ -61,7 +73,7 @@ def test_an_uploaded_script_is_copied_for_the_execution_and_its_jobs_use_the_cop
     assert request["HyperParameters"]["sagemaker_submit_directory"] == f'"s3://results/{copy}"'
 
 
-def test_a_script_in_its_owners_bucket_is_used_where_it_is() -> None:
+def test_a_script_in_its_owners_bucket_is_used_there() -> None:
     lab = empty_lab()
     take_in(lab, script_document())
     row = lab.executions.find(EXECUTION)
@@ -72,8 +84,9 @@ def test_a_script_in_its_owners_bucket_is_used_where_it_is() -> None:
 @pytest.mark.parametrize(
     "source", ["./scripts", "/home/me/scripts", "scripts.tar.gz", "s3:/results/sourcedir.tar.gz"]
 )
-def test_a_script_that_was_not_uploaded_is_refused_before_anything_is_written(source: str) -> None:
-    lab, document = empty_lab(), script_document()
+def test_an_unsent_script_is_refused_before_anything_is_written(source: str) -> None:
+    lab = empty_lab()
+    document = script_document()
     document["workload"]["source"] = source
     with pytest.raises(SuiteRefused) as caught:
         take_in(lab, document)
@@ -83,13 +96,30 @@ def test_a_script_that_was_not_uploaded_is_refused_before_anything_is_written(so
     assert not lab.table.items
 
 
-def test_an_upload_of_the_script_that_has_expired_is_refused() -> None:
-    lab, document = empty_lab(), script_document()
+def test_an_expired_upload_of_the_script_is_refused() -> None:
+    lab = empty_lab()
+    document = script_document()
     document["workload"]["source"] = "s3://results/code/0a1b/sourcedir.tar.gz"
     with pytest.raises(
         SuiteRefused, match=r"nothing is at s3://results/code/0a1b/sourcedir\.tar\.gz: expected"
     ):
         take_in(lab, document)
+    assert not lab.table.items
+
+
+def test_cells_have_the_labels_that_came_beside_the_suite() -> None:
+    lab = empty_lab()
+    first, *_ = parse_suite(unprepared_document()).cells
+    take_in(lab, {**unprepared_document(), "cell_labels": {first.cell_id: "batch 8"}})
+    plan = from_document(lab.bucket.read_json(plan_key(EXECUTION)), Plan)
+    assert [cell.label for cell in plan.cells if cell.cell_id == first.cell_id] == ["batch 8"]
+
+
+@pytest.mark.parametrize("labels", [5, "batch 8", ["batch 8"], {"a": 5}, None])
+def test_labels_that_are_none_are_refused_by_name(labels: Any) -> None:
+    lab = empty_lab()
+    with pytest.raises(SuiteInvalid, match="cell_labels: expected labels by cell id"):
+        take_in(lab, {**unprepared_document(), "cell_labels": labels})
     assert not lab.table.items
 
 
@@ -117,7 +147,7 @@ def test_a_refusal_reaches_the_state_machine_with_its_class_and_its_text_in_full
     assert len(refusal_answer(SuiteRefused(["x" * 50_000]))["refused"]["cause"]) < 32_768
 
 
-def test_the_second_execution_of_the_same_work_expects_what_the_first_was_billed() -> None:
+def test_the_second_execution_of_the_same_work_expects_the_bill_of_the_first() -> None:
     lab = planned(4)
     for item in items_of_round(lab):
         measure(lab, item)
@@ -154,7 +184,7 @@ class HeavyBuckets(MemoryBuckets):
     ("instance", "volume_gb", "is_refused"),
     [("ml.m7i.xlarge", 30, True), ("ml.m7i.xlarge", 40, False), ("ml.g5.xlarge", 30, False)],
 )
-def test_a_model_that_is_larger_than_the_volume_is_refused(
+def test_a_model_larger_than_the_volume_is_refused(
     instance: str, volume_gb: int, is_refused: bool
 ) -> None:
     """g5 has instance storage in place of the volume."""

@@ -85,20 +85,20 @@ def mark_ready(lab: MemoryLab, key: str, *, made_at: float = NOW) -> None:
     lab.bucket.write_json(ready_tokens_key(key), marker)
 
 
-def test_data_in_s3_is_known_by_what_lies_there() -> None:
+def test_data_in_s3_is_known_by_its_objects() -> None:
     suite = small_suite()
     assert plan(suite) == plan(suite, execution="another")
     assert plan(suite) != plan(suite, content="d2")
 
 
-def test_a_chat_template_in_s3_is_known_by_what_lies_there() -> None:
+def test_a_chat_template_in_s3_is_known_by_its_object() -> None:
     chat = {"path": "s3://bucket/data/abc/", "chat_template": "s3://bucket/template/"}
     suite = small_suite(workload=workload(dataset=chat))
     assert plan(suite, template="a") == plan(suite, execution="another", template="a")
     assert plan(suite, template="a") != plan(suite, template="b")
 
 
-def test_a_folder_that_its_owner_tokenised_is_read_as_it_is() -> None:
+def test_a_folder_tokenised_by_its_owner_is_read_as_it_is() -> None:
     assert plan(small_suite(), names={"train/traindyno-data.json", "train/tokens.npy"}) == ()
 
 
@@ -115,24 +115,25 @@ def test_tokens_of_an_unpinned_hub_revision_serve_one_execution() -> None:
         assert (plan(suite) == plan(suite, execution="another")) is is_pinned
 
 
-def test_tokens_that_are_there_are_ready_until_they_are_old() -> None:
-    lab, suite = MemoryLab(), small_suite()
+def test_existing_tokens_are_ready_until_they_are_old() -> None:
+    lab = MemoryLab()
+    suite = small_suite()
     (needed,) = plan(suite, lab)
     assert not needed.is_ready
     mark_ready(lab, needed.key)
-    assert [each.is_ready for each in plan(suite, lab)] == [True]
+    assert [planned.is_ready for planned in plan(suite, lab)] == [True]
     mark_ready(lab, needed.key, made_at=NOW - USABLE_SECONDS - 1)
-    assert [each.is_ready for each in plan(suite, lab)] == [False]
+    assert [planned.is_ready for planned in plan(suite, lab)] == [False]
 
 
-def test_data_that_the_lab_may_not_list_are_refused_with_what_to_deploy() -> None:
+def test_data_closed_to_the_lab_are_refused_with_the_deployments_remedy() -> None:
     with stubbed("s3") as (client, stubber):
         stubber.add_client_error("list_objects_v2", "AccessDenied")
         with pytest.raises(SuiteRefused, match=r"data_buckets = \["):
             DataListing(client).content("workload.dataset.path", "s3://theirs/data/")
 
 
-def test_the_model_of_data_that_its_owner_tokenised_is_copied_without_tokens() -> None:
+def test_the_model_of_data_tokenised_by_its_owner_is_copied_without_tokens() -> None:
     (copy,) = plan(
         small_suite(workload=workload(model="me/model")),
         names={"train/traindyno-data.json", "train/t.npy"},
@@ -161,7 +162,7 @@ def test_every_run_reads_the_labs_copy_of_the_model() -> None:
     lab.bucket.write_json(f"{tokens_folder(KEY, job)}{TOKENS_MANIFEST}", tokens_manifest(KEY, {}))
     end(lab, job)
     runs = [run for item in items_of_round(lab) for run in runs_of_item(item)]
-    assert {(each.tokens, each.model_s3_uri) for each in runs} == {
+    assert {(run.tokens, run.model_s3_uri) for run in runs} == {
         (None, f"s3://results/{tokens_folder(KEY, job)}")
     }
     (recorded,) = load_preparations(lab.bucket, EXECUTION)
@@ -216,7 +217,7 @@ def test_a_completed_preparation_lets_every_run_read_its_tokens() -> None:
     uri = f"s3://results/{tokens_folder(KEY, job)}"
     assert (marker["s3_uri"], marker["version"]) == (uri, 1)
     runs = [run for item in items_of_round(lab) for run in runs_of_item(item)]
-    assert [each.tokens.s3_uri for each in runs if each.tokens] == [uri] * 4
+    assert [prepared.tokens.s3_uri for prepared in runs if prepared.tokens] == [uri] * 4
 
 
 def test_cost_of_a_preparation_is_settled_apart_from_the_runs() -> None:
@@ -244,7 +245,7 @@ def test_receipt_of_the_report_has_a_line_for_the_preparation() -> None:
     end(lab, job)
     judge_execution(lab)
     report = parse_report(lab.bucket.read_json(report_data_key(EXECUTION)))
-    assert [each.preparation for each in report.preparations] == [run]
+    assert [preparation.preparation for preparation in report.preparations] == [run]
     assert report.results == ()
     page = lab.objects.contents[report_html_key(EXECUTION)].decode()
     assert f"{job} (data preparation)" in page
@@ -277,7 +278,7 @@ def test_a_failed_preparation_says_why_in_the_containers_words(
     assert ready_tokens_key(KEY) not in lab.objects.contents
 
 
-def test_a_preparation_that_took_too_long_says_what_would_help() -> None:
+def test_an_overlong_preparation_says_its_remedies() -> None:
     lab, run = lab_with_preparation()
     job = submit(lab, run)
     lab.jobs.end(job, "Stopped")
@@ -289,7 +290,7 @@ def test_a_preparation_that_took_too_long_says_what_would_help() -> None:
 
 
 @pytest.mark.parametrize("left", [None, "another key"])
-def test_tokens_that_are_missing_or_of_another_key_are_never_marked_as_ready(
+def test_missing_tokens_or_those_of_another_key_are_never_marked_as_ready(
     left: str | None,
 ) -> None:
     lab, run = lab_with_preparation()
@@ -334,7 +335,7 @@ def test_a_repeated_submission_or_event_starts_no_second_job_and_answers_alike()
     assert list(lab.jobs.jobs) == [job]
 
 
-def test_a_task_that_starts_again_after_a_failure_hears_of_it_once_it_is_concluded() -> None:
+def test_a_task_restarted_after_a_failure_hears_of_it_at_its_conclusion() -> None:
     lab, run = lab_with_preparation()
     job = submit(lab, run)
     lab.jobs.end(job, "Failed", reason="AlgorithmError: no")
@@ -350,7 +351,7 @@ def test_a_task_that_starts_again_after_a_failure_hears_of_it_once_it_is_conclud
     ]
 
 
-def test_a_preparation_that_can_not_be_started_ends_the_suite_or_waits() -> None:
+def test_an_unstartable_preparation_ends_the_suite_or_waits() -> None:
     lab, run = lab_with_preparation(
         limits={"max_usd": "0.59", "max_hours": 4, "max_job_seconds": 1800}
     )
@@ -385,7 +386,7 @@ def test_stopping_the_execution_stops_its_preparation_and_still_records_it() -> 
     stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED)
     assert lab.jobs.stopped == [job]
     end(lab, job, "Stopped")
-    assert [each.outcome.value for each in load_preparations(lab.bucket, EXECUTION)] == [
-        "stopped_by_user"
-    ]
+    assert [
+        preparation.outcome.value for preparation in load_preparations(lab.bucket, EXECUTION)
+    ] == ["stopped_by_user"]
     assert not lab.attempt(job).is_open

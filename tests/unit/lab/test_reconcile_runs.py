@@ -50,7 +50,7 @@ def look(
     return sweep(lab="traindyno", services=lab.services, executions=executions, now=now, pace=pace)
 
 
-def test_a_job_whose_end_nobody_heard_of_is_finished_and_one_at_work_is_left_alone() -> None:
+def test_a_job_with_an_unheard_end_is_finished_and_a_working_one_is_left_alone() -> None:
     lab, (ended, working) = lab_with_jobs(2)
     lab.jobs.end(ended, "Completed")
     assert look(lab) == Swept(open=2, overdue=1, left=0, stopped=0)
@@ -66,7 +66,7 @@ def test_job_submitted_a_moment_ago_is_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize("status", ["ABORTED", "FAILED", "TIMED_OUT", "SUCCEEDED", FORGOTTEN])
-def test_jobs_of_an_execution_that_is_over_are_stopped_and_it_starts_no_more(status: str) -> None:
+def test_jobs_of_an_ended_execution_are_stopped_and_it_starts_no_more(status: str) -> None:
     lab, names = lab_with_jobs(2)
     assert look(lab, status=status).stopped == 2
     assert lab.jobs.stopped == names
@@ -86,7 +86,7 @@ def test_jobs_past_the_suites_hours_are_stopped_as_timed_out() -> None:
     assert end.outcome == "timed_out"
 
 
-def test_a_sweep_without_time_says_what_it_left() -> None:
+def test_a_sweep_without_time_says_its_rest() -> None:
     lab, (first, second) = lab_with_jobs(2)
     lab.jobs.end(first, "Completed")
     lab.jobs.end(second, "Completed")
@@ -96,7 +96,7 @@ def test_a_sweep_without_time_says_what_it_left() -> None:
     )
 
 
-def test_an_execution_that_cannot_be_finished_stops_the_sweep_of_no_other() -> None:
+def test_an_unfinishable_execution_stops_the_sweep_of_no_other() -> None:
     """The suite of one execution is gone and StopTrainingJob refuses one of its jobs; the sweep
     still raises.
     """
@@ -112,7 +112,7 @@ def test_an_execution_that_cannot_be_finished_stops_the_sweep_of_no_other() -> N
         lab.jobs.end(name, "Completed")
     lab.answers.gone = {"token-0"}
     swept = look(lab)
-    assert [type(each) for each in swept.failures] == [ObjectMissing]
+    assert [type(failure) for failure in swept.failures] == [ObjectMissing]
     assert [answer[0] for answer in lab.answers.given] == ["token-1", "token-2"]
     assert all(lab.attempt(name).end for name in others)
 
@@ -132,7 +132,7 @@ def test_a_throttled_row_leaves_the_later_ones_their_turn(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(lab.jobs, "describe", throttled_first)
     swept = look(lab)
-    assert [str(each) for each in swept.failures] == ["rate"]
+    assert [str(failure) for failure in swept.failures] == ["rate"]
     assert len(lab.answers.given) == 2
 
 
@@ -153,9 +153,9 @@ def test_each_sweep_takes_the_rows_in_another_order(monkeypatch: pytest.MonkeyPa
     assert firsts == {*names}
 
 
-def test_one_job_that_cannot_be_stopped_leaves_none_of_the_others_running() -> None:
+def test_one_unstoppable_job_leaves_none_of_the_others_running() -> None:
     lab, names = lab_with_jobs(3)
     lab.jobs.stop_refusals = [Throttled("rate"), Throttled("rate")]
     swept = look(lab, status="ABORTED")
     assert len(lab.jobs.stopped) == len(names) - 1
-    assert [str(each) for each in swept.failures] == ["rate"]
+    assert [str(failure) for failure in swept.failures] == ["rate"]

@@ -38,7 +38,8 @@ def test_a_completed_run_has_its_measurement_its_cost_and_one_row() -> None:
     lab, run, name = ended("Completed", billable_seconds=300)
     log_steps(lab, run, name)
     record_runs(run, final=None, services=lab.services)
-    result, row = result_of(lab, run), lab.summary(run.run_id)
+    result = result_of(lab, run)
+    row = lab.summary(run.run_id)
     assert result["outcome"] == row.outcome == "completed"
     assert result["measured"]["steady_state"]
     assert row.time.billable_seconds == result["billable_seconds"] == 300
@@ -67,7 +68,7 @@ def test_a_failed_run_shows_the_end_of_its_log() -> None:
     assert result["log_tail"] == ["Traceback", "ValueError: no"]
 
 
-def test_the_log_tells_of_a_kill_where_the_toolkit_says_nothing() -> None:
+def test_the_log_tells_of_a_kill_behind_a_silent_toolkit() -> None:
     """Under torchrun the toolkit keeps no line before a Python error's name."""
     silent = 'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage ""\nCommand "x"'
     lines = ["step 7", "traceback : Signal 9 (SIGKILL) received by PID 14115"]
@@ -78,7 +79,7 @@ def test_the_log_tells_of_a_kill_where_the_toolkit_says_nothing() -> None:
         assert result_of(lab, run)["outcome"] == outcome
 
 
-def test_a_job_that_completes_without_logging_a_step_is_no_success() -> None:
+def test_a_job_completed_without_a_logged_step_is_no_success() -> None:
     lab, run, _ = ended("Completed")
     record_runs(run, final=None, services=lab.services)
     result = result_of(lab, run)
@@ -86,7 +87,7 @@ def test_a_job_that_completes_without_logging_a_step_is_no_success() -> None:
     assert "traindyno.callbacks" in result["message"]
 
 
-def test_a_log_that_is_no_step_log_is_named() -> None:
+def test_a_log_without_the_form_of_a_step_log_is_named() -> None:
     lab, run, name = ended("Completed")
     log_steps(lab, run, name)
     (key,) = [key for key in lab.objects.contents if key.endswith(".jsonl")]
@@ -97,7 +98,7 @@ def test_a_log_that_is_no_step_log_is_named() -> None:
     assert "rank-00000" in result["message"]
 
 
-def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
+def test_a_run_without_a_started_job_has_the_reason() -> None:
     lab, (run, *_) = make_lab()
     ending = refused_outcome({"outcome": "quota_exceeded", "message": "the limit is 0"})
     record_runs(run, final=ending, services=lab.services)
@@ -116,7 +117,7 @@ def test_a_run_for_which_no_job_was_started_has_the_reason() -> None:
         (True, "cut off, and its job was not started again: 45 s are left"),
     ],
 )
-def test_a_refused_job_is_not_reported_on_a_run_that_has_steps(has_steps: bool, said: str) -> None:
+def test_a_refused_job_is_not_reported_on_a_run_with_steps(has_steps: bool, said: str) -> None:
     lab, run, name = ended("Failed", reason="CapacityError: none")
     if has_steps:
         log_steps(lab, run, name)
@@ -126,7 +127,7 @@ def test_a_refused_job_is_not_reported_on_a_run_that_has_steps(has_steps: bool, 
     assert result_of(lab, run)["message"] == said.format(run.run_id)
 
 
-def test_a_task_that_timed_out_has_its_job_stopped() -> None:
+def test_a_timed_out_task_has_its_job_stopped() -> None:
     lab, (run, *_) = make_lab()
     submit_run(run, "token-1", services=lab.services, settings=SETTINGS, now=NOW, sleep=no_sleep)
     record_runs(
@@ -138,7 +139,7 @@ def test_a_task_that_timed_out_has_its_job_stopped() -> None:
 
 
 @pytest.mark.parametrize("has_steps", [True, False])
-def test_a_job_that_reached_its_limit_says_at_which_step_it_stood(has_steps: bool) -> None:
+def test_a_job_at_its_limit_says_its_last_step(has_steps: bool) -> None:
     lab, run, name = ended("Stopped", secondary="MaxRuntimeExceeded")
     if has_steps:
         log_steps(lab, run, name)
@@ -153,7 +154,7 @@ def test_a_job_that_reached_its_limit_says_at_which_step_it_stood(has_steps: boo
     assert re.fullmatch(rf"still running after \d+ seconds; {stood}", result["message"])
 
 
-def test_error_that_the_state_machine_gave_up_on_keeps_its_class() -> None:
+def test_an_error_beyond_the_state_machines_retries_keeps_its_class() -> None:
     last = {
         "CapacityUnavailable": Outcome.CAPACITY_UNAVAILABLE,
         "SlotUnavailable": Outcome.QUOTA_EXCEEDED,

@@ -19,7 +19,7 @@ USE_CASES = sorted(
 
 
 @pytest.mark.parametrize("path", USE_CASES, ids=lambda path: path.stem)
-def test_a_use_case_names_the_services_that_its_module_uses_and_no_others(path: Path) -> None:
+def test_a_use_case_names_the_services_of_its_module_and_no_others(path: Path) -> None:
     tree = ast.parse(path.read_text())
     assert set(_used(tree)) == set(_named(tree))
 
@@ -31,9 +31,9 @@ def _named(tree: ast.Module) -> Iterator[str]:
             ast.unparse(base) == "Protocol" for base in node.bases
         ):
             yield from (
-                each.target.id
-                for each in node.body
-                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+                statement.target.id
+                for statement in node.body
+                if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
             )
 
 
@@ -46,7 +46,7 @@ def _used(tree: ast.Module) -> Iterator[str]:
                 yield name
 
 
-def test_a_function_imports_the_adapters_that_its_use_case_names_only() -> None:
+def test_a_function_imports_the_adapters_of_its_use_case_only() -> None:
     code = (
         "import sys, lambdas.plan_round.handler;print(*sorted(name for name in sys.modules if "
         "name.startswith(('traindyno.aws.', 'traindyno.store.'))))"
@@ -54,10 +54,10 @@ def test_a_function_imports_the_adapters_that_its_use_case_names_only() -> None:
     answer = subprocess.run(
         [sys.executable, "-c", code], cwd=REPO_ROOT, capture_output=True, text=True, check=True
     )
-    found = {name.removeprefix("traindyno.") for name in answer.stdout.split()}
+    modules = {name.removeprefix("traindyno.") for name in answer.stdout.split()}
     named = {"store.results", "store.results_bucket"}
     opened = {"aws.clients", "aws.client_errors", "aws.objects", "aws.table", "store.items"}
-    assert found <= named | opened
+    assert modules <= named | opened
 
 
 def test_a_service_is_made_once_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:

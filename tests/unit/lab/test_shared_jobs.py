@@ -36,8 +36,8 @@ from traindyno.store.spending import rounded_up
 
 def result_of(world: World) -> dict[str, RunResult]:
     results = load_results(world.lab.bucket, EXECUTION)
-    assert len({each.run.run_id for each in results}) == len(results)
-    return {each.run.run_id: each for each in results}
+    assert len({result.run.run_id for result in results}) == len(results)
+    return {result.run.run_id: result for result in results}
 
 
 @pytest.fixture(autouse=True)
@@ -55,16 +55,17 @@ def completions(world: World) -> dict[str, set[bool]]:
     A run whose files came late may have ended twice.
     """
     journals = [world.journal(name) for name in world.lab.attempt_rows]
-    found: dict[str, set[bool]] = {}
+    completed: dict[str, set[bool]] = {}
     for journal in journals:
         for run_id, end in journal.ends.items():
-            found.setdefault(run_id, set()).add(end.exit_code == 0)
-    return found
+            completed.setdefault(run_id, set()).add(end.exit_code == 0)
+    return completed
 
 
 def check_results(world: World) -> None:
     """Each run has one result, which is what its own files say, whatever became of its jobs."""
-    results, ended = result_of(world), completions(world)
+    results = result_of(world)
+    ended = completions(world)
     assert sorted(results) == sorted(
         {*(run.run_id for run in world.job.runs), *(ended.keys() & {*world.further})}
     )
@@ -87,7 +88,8 @@ def check_money(world: World) -> None:
         == money.spent_usd
         == sum((paid_usd(row) for row in rows.values()), Decimal(0))
     )
-    shared, unknown = Counter[str](), set[str]()
+    shared = Counter[str]()
+    unknown = set[str]()
     for attempt in attempts_in(result_of(world).values()):
         if attempt.billable_seconds is None:
             unknown.add(attempt.job_name)
@@ -185,16 +187,16 @@ def answers(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize(("max_attempts", "ending"), [(1, (1, 1, 1, 1)), (2, (1, 1, 0, 2))])
-def test_attempts_in_which_runs_end_do_not_count_against_the_limit(
+def test_attempts_with_ended_runs_do_not_count_against_the_limit(
     max_attempts: int, ending: tuple[int, ...]
 ) -> None:
-    """``ending``: how many runs end in each attempt."""
+    """Each attempt ends so many runs."""
     world = calm_world(run_count=4, max_attempts=max_attempts)
     for number, whole in enumerate(ending):
         world.start(f"t{number}")
         live(world, whole)
     assert answers(world) == ["RunsLeft", "RunsLeft", "RunsLeft", "success"]
-    assert {each.outcome for each in record_all(world).values()} == {Outcome.COMPLETED}
+    assert {result.outcome for result in record_all(world).values()} == {Outcome.COMPLETED}
 
 
 def job_of_many_runs(count: int) -> World:
@@ -221,7 +223,7 @@ def test_each_file_of_a_job_is_read_once_for_all_its_runs() -> None:
     assert world.open_jobs == []
 
 
-def test_recording_goes_on_where_its_time_was_over() -> None:
+def test_recording_goes_on_after_the_end_of_its_time() -> None:
     world = job_of_many_runs(24)
     for recorded in (10, 20):
         has_time = partial(lambda most: len(world.lab.run_rows) < most, recorded)
@@ -232,12 +234,13 @@ def test_recording_goes_on_where_its_time_was_over() -> None:
     assert written == [1] * 24
 
 
-def test_a_run_that_cannot_be_recorded_stops_no_other_and_is_told_last(
+def test_an_unrecordable_run_stops_no_other_and_is_told_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = job_of_many_runs(24)
     lost, busy = (run.run_id for run in world.job.runs[:2])
-    write, errors = world.lab.objects.write, [Throttled("busy")]
+    write = world.lab.objects.write
+    errors = [Throttled("busy")]
 
     def refusing(key: str, *rest: Any) -> None:
         if key == result_key(EXECUTION, lost):
@@ -256,11 +259,12 @@ def test_a_run_that_cannot_be_recorded_stops_no_other_and_is_told_last(
     assert len(world.open_jobs) == 1
 
 
-def test_a_run_that_ends_the_function_each_time_keeps_no_other_from_its_result(
+def test_a_run_ending_the_function_each_time_keeps_no_other_from_its_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = job_of_many_runs(24)
-    lost, write = world.job.runs[0].run_id, world.lab.objects.write
+    lost = world.job.runs[0].run_id
+    write = world.lab.objects.write
 
     def ending(key: str, *rest: Any) -> None:
         if key == result_key(EXECUTION, lost):
@@ -274,27 +278,27 @@ def test_a_run_that_ends_the_function_each_time_keeps_no_other_from_its_result(
     assert {run.run_id for run in world.job.runs} - result_of(world).keys() == {lost}
 
 
-def test_attempts_in_which_no_run_ends_are_limited() -> None:
+def test_attempts_without_ended_runs_are_limited() -> None:
     """The run in progress has used the time; the other one never began."""
     world = calm_world(run_count=2, max_attempts=2)
     for number in range(2):
         world.start(f"t{number}")
         live(world, 0, "Stopped", secondary="MaxRuntimeExceeded")
     assert answers(world) == ["RunsLeft", "success"]
-    assert {each.outcome for each in record_all(world).values()} == {
+    assert {result.outcome for result in record_all(world).values()} == {
         Outcome.TIMED_OUT,
         Outcome.INTERNAL_ERROR,
     }
 
 
-def test_a_job_that_fails_before_its_first_run_begins_is_not_tried_again() -> None:
+def test_a_job_failing_before_its_first_run_begins_is_not_tried_again() -> None:
     world = calm_world(run_count=2)
     world.start("t1")
     name = list(world.lab.jobs.jobs)[-1]
     world.lab.jobs.end(name, "Failed", reason=CRASH)
     world.finish(name)
     assert answers(world) == ["success"]
-    assert {each.outcome for each in record_all(world).values()} == {Outcome.USER_CODE_ERROR}
+    assert {result.outcome for result in record_all(world).values()} == {Outcome.USER_CODE_ERROR}
 
 
 def test_no_job_starts_if_the_last_end_arrives_before_the_next_attempt() -> None:
@@ -306,7 +310,7 @@ def test_no_job_starts_if_the_last_end_arrives_before_the_next_attempt() -> None
     assert (answers(world), len(world.lab.jobs.jobs)) == (["RunsLeft", "success"], 1)
 
 
-def test_a_run_whose_end_arrives_during_the_next_attempt_has_ended_then() -> None:
+def test_a_run_with_a_late_end_during_the_next_attempt_has_ended_then() -> None:
     """The next attempt may have begun it again, and may have failed."""
     world = calm_world(run_count=2)
     world.start("t1")
@@ -315,13 +319,13 @@ def test_a_run_whose_end_arrives_during_the_next_attempt_has_ended_then() -> Non
     live(world, 0, "Stopped", secondary="MaxRuntimeExceeded")
     world.lab.objects.contents |= world.late
     results = record_all(world)
-    assert {each.outcome for each in results.values()} == {Outcome.COMPLETED}
+    assert {result.outcome for result in results.values()} == {Outcome.COMPLETED}
     again = results["8f152a37-t1"]
     assert again.attempts[0].job_name == first
     assert len(again.attempts) == 2  # what the second one was billed is not lost
 
 
-def test_an_attempt_that_was_left_open_does_not_end_the_next_one() -> None:
+def test_an_attempt_left_open_does_not_end_the_next_one() -> None:
     """SubmitRun was killed between the start of the next job and the closing of the one before."""
     world = calm_world(run_count=2)
     world.start("t1")
@@ -334,21 +338,21 @@ def test_an_attempt_that_was_left_open_does_not_end_the_next_one() -> None:
     assert world.lab.jobs.stopped == []
     assert world.lab.run_rows == {}
     live(world, 1, "Stopped")
-    assert {each.outcome for each in result_of(world).values()} == {Outcome.COMPLETED}
+    assert {result.outcome for result in result_of(world).values()} == {Outcome.COMPLETED}
 
 
-def test_what_ended_before_a_stop_is_recorded_although_no_job_runs() -> None:
+def test_runs_ended_before_a_stop_are_recorded_although_no_job_runs() -> None:
     world = calm_world(run_count=2)
     world.start("t1")
     live(world, 1)
     world.stop()
     world.sweep()
-    outcomes = [each.outcome for _, each in sorted(result_of(world).items())]
+    outcomes = [result.outcome for _, result in sorted(result_of(world).items())]
     assert outcomes == [Outcome.COMPLETED, Outcome.STOPPED_BY_USER]
     assert world.open_jobs == []
 
 
-def test_a_run_that_was_cut_off_is_not_reported_as_a_job_that_was_refused() -> None:
+def test_a_cut_off_run_is_not_reported_as_a_refused_job() -> None:
     """Of the runs that the job left, the first was measured, and the second not begun."""
     world = calm_world(run_count=3, max_attempts=5)
     world.start("t1")
@@ -367,22 +371,22 @@ def test_a_run_that_was_cut_off_is_not_reported_as_a_job_that_was_refused() -> N
     assert left.message == refused
 
 
-def test_a_job_that_waits_for_its_next_attempt_is_not_overdue() -> None:
+def test_a_job_waiting_for_its_next_attempt_is_not_overdue() -> None:
     """The alarm on overdue runs is for lost events."""
     world = calm_world(run_count=2)
     world.start("t1")
     live(world, 1)
-    found = sweep(
+    swept = sweep(
         lab="traindyno",
         services=world.lab.services,
         executions=world.executions,
         now=LATER,
         pace=UNHURRIED,
     )
-    assert found == Swept(open=1, overdue=0, left=0, stopped=0)
+    assert swept == Swept(open=1, overdue=0, left=0, stopped=0)
 
 
-def test_a_job_whose_task_gave_up_is_stopped_once() -> None:
+def test_a_job_with_a_task_given_up_is_stopped_once() -> None:
     world = calm_world(run_count=4)
     world.start("t1")
     (name,) = world.lab.jobs.jobs
@@ -391,10 +395,10 @@ def test_a_job_whose_task_gave_up_is_stopped_once() -> None:
     assert world.lab.jobs.stopped == [name]
     world.lab.jobs.end(name, "Stopped")
     world.finish(name)
-    assert {each.outcome for each in result_of(world).values()} == {Outcome.TIMED_OUT}
+    assert {result.outcome for result in result_of(world).values()} == {Outcome.TIMED_OUT}
 
 
-def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
+def test_a_job_ending_while_its_runs_are_recorded_is_not_forgotten() -> None:
     """The task gave up, and the job's end is described after its row was read."""
     world = calm_world(run_count=2)
     world.start("t1")
@@ -411,8 +415,8 @@ def test_a_job_that_ends_while_its_runs_are_recorded_is_not_forgotten() -> None:
     world.lab.attempts.note_stop = ending  # type: ignore[method-assign]
     world.record({"Error": "States.Timeout", "Cause": ""})
     results = result_of(world).values()
-    assert {each.outcome for each in results} == {Outcome.COMPLETED}
-    assert sum(each.billable_seconds or 0 for each in results) == 300
+    assert {result.outcome for result in results} == {Outcome.COMPLETED}
+    assert sum(result.billable_seconds or 0 for result in results) == 300
 
 
 def test_a_failed_run_shows_the_end_of_its_own_log(
@@ -437,7 +441,7 @@ def test_a_failed_run_shows_the_end_of_its_own_log(
 
 
 @pytest.mark.parametrize(("failed_host", "shown"), [("algo-2", "algo-2"), (None, "algo-1")])
-def test_a_run_that_failed_on_one_of_several_hosts_shows_the_log_of_this_host(
+def test_a_run_failed_on_one_of_several_hosts_shows_the_log_of_this_host(
     failed_host: str | None, shown: str
 ) -> None:
     """The host that wrote last was ended by the parent of the other."""
@@ -449,7 +453,7 @@ def test_a_run_that_failed_on_one_of_several_hosts_shows_the_log_of_this_host(
     for run in world.job.runs:
         written.carry(run.run_id, 20, exit_code=1, failed_host=failed_host)
         for age, host in enumerate(("algo-3", "algo-2", "algo-1")):
-            lines = [f"[{each.run_id}] {host} says" for each in world.job.runs]
+            lines = [f"[{shared.run_id}] {host} says" for shared in world.job.runs]
             world.lab.logs.write(f"{name}/{host}-1790000000", lines, age)
     world.lab.objects.contents |= {
         f"{world.prefix}{key}": text for key, text in written.files.items()
@@ -481,7 +485,7 @@ def test_further_runs_of_a_job_are_recorded_with_their_trial_and_share() -> None
     assert len({result.attempts[0].job_name for result in results.values()}) == 1
 
 
-def test_a_run_that_could_not_win_is_recorded_with_its_bound_and_not_tried_again() -> None:
+def test_a_hopeless_run_is_recorded_with_its_bound_and_not_tried_again() -> None:
     world = calm_world(run_count=3)
     first, *behind = (run.run_id for run in world.job.runs)
     world.outpaced = tuple(behind)
@@ -490,15 +494,15 @@ def test_a_run_that_could_not_win_is_recorded_with_its_bound_and_not_tried_again
     world.lab.logs.write(f"{name}/algo-1-1", [f"[{run_id}] epoch" for run_id in behind], 0)
     live(world, 3)
     assert answers(world) == ["success"]
-    found = record_all(world)
-    outcomes = {run_id: result.outcome for run_id, result in found.items()}
+    results = record_all(world)
+    outcomes = {run_id: result.outcome for run_id, result in results.items()}
     assert outcomes == {first: Outcome.COMPLETED, **dict.fromkeys(behind, Outcome.OUTPACED)}
     for run_id in behind:
-        assert (found[run_id].message, found[run_id].log_tail) == (
+        assert (results[run_id].message, results[run_id].log_tail) == (
             "at least 50 % slower than another run of its job",
             (),
         )
-        bound = found[run_id].bound
+        bound = results[run_id].bound
         assert bound is not None
         assert (bound.by, bound.least_ratio) == (first, 1.5)
     assert world.open_jobs == []
@@ -536,7 +540,7 @@ def test_a_shared_job_is_one_row_and_one_reservation_and_no_row_of_a_run() -> No
     assert (kept.owner_id, kept.jobs) == (world.job.job_id, frozenset({row.job_name}))
 
 
-def test_the_next_attempt_knows_which_jobs_the_service_ended_at_their_limit() -> None:
+def test_the_next_attempt_knows_the_jobs_ended_at_their_limit_by_the_service() -> None:
     world = calm_world(run_count=3, max_attempts=5)
     world.start("t1")
     cut_off = live(world, 1, "Stopped", secondary="MaxRuntimeExceeded")

@@ -22,7 +22,7 @@ def test_stopping_takes_a_second_for_each_job() -> None:
     assert slept == [1.0, 1.0]
 
 
-def test_a_stop_that_is_throttled_is_asked_for_again() -> None:
+def test_a_throttled_stop_is_asked_for_again() -> None:
     lab, (name,) = lab_with_jobs(1)
     lab.jobs.stop_refusals = [Throttled("rate")]
     assert stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED) == 1
@@ -30,7 +30,7 @@ def test_a_stop_that_is_throttled_is_asked_for_again() -> None:
     assert lab.attempt(name).stopped_for == "stopped_by_user"
 
 
-def test_a_stop_that_got_lost_is_repeated_and_one_that_worked_ends_the_matter() -> None:
+def test_a_lost_stop_is_repeated_and_a_working_one_ends_the_matter() -> None:
     lab, (name,) = lab_with_jobs(1)
     stop_runs(EXECUTION, services=lab.services, pace=UNHURRIED)
     assert look(lab, status="ABORTED").stopped == 1
@@ -57,7 +57,7 @@ def test_a_refused_suite_is_told_from_a_failed_one(error: str | None, refused: b
         assert was_refused(EXECUTION, Executions(client, arn)) is refused
 
 
-def test_an_execution_that_step_functions_has_forgotten_was_not_refused() -> None:
+def test_an_execution_forgotten_by_step_functions_was_not_refused() -> None:
     with stubbed("stepfunctions") as (client, stubber):
         stubber.add_client_error("describe_execution", "ExecutionDoesNotExist")
         assert not was_refused(

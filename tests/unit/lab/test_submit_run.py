@@ -25,7 +25,8 @@ def submit(lab: MemoryLab, run: Run, token: str = "token-1", now: float = NOW) -
 
 def test_row_is_written_before_the_job_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     lab, (run, *_) = make_lab()
-    start, written = lab.jobs.start, list[str]()
+    start = lab.jobs.start
+    written = list[str]()
 
     def start_job(request: Mapping[str, Any]) -> None:
         written.extend(lab.attempt_rows)
@@ -51,7 +52,7 @@ def test_a_repeated_delivery_starts_no_second_job() -> None:
 
 
 @pytest.mark.parametrize("error", [SlotUnavailable("full"), Throttled("slow down")])
-def test_a_submission_that_was_turned_away_leaves_no_attempt_behind(error: NextAttempt) -> None:
+def test_a_submission_turned_away_leaves_no_attempt_behind(error: NextAttempt) -> None:
     lab, (run, *_) = make_lab()
     lab.jobs.refusals = [error]
     submit(lab, run)
@@ -70,7 +71,7 @@ def test_the_next_try_after_being_turned_away_is_still_the_first_attempt() -> No
     assert (row.number, row.token) == (1, "token-2")
 
 
-def test_next_try_takes_over_an_attempt_whose_job_a_fault_may_have_started() -> None:
+def test_next_try_takes_over_an_attempt_with_a_job_possibly_started_by_a_fault() -> None:
     lab, (run, *_) = make_lab()
     lab.jobs.refusals = [ServiceFault("503")]
     submit(lab, run)
@@ -117,7 +118,7 @@ def test_a_refused_job_is_a_result_and_not_an_error() -> None:
     assert lab.attempt_rows == {}
 
 
-def test_nothing_is_started_for_an_execution_that_was_stopped() -> None:
+def test_nothing_is_started_for_a_stopped_execution() -> None:
     lab, (run, *_) = make_lab()
     lab.executions.mark_stopping(EXECUTION)
     submit(lab, run)
@@ -129,7 +130,7 @@ def test_nothing_is_started_for_an_execution_that_was_stopped() -> None:
 def test_nothing_is_started_once_stop_was_told_whatever_was_read_before(
     at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``stop`` marks the execution after SubmitRun has read its row."""
+    """The execution is marked by ``stop`` after SubmitRun has read its row."""
     lab, (run, *_) = make_lab()
     reserve = lab.spending.reserve
 
@@ -166,7 +167,7 @@ def test_no_attempt_of_a_stopped_execution_is_taken_over() -> None:
     assert '"outcome": "stopped_by_user"' in lab.answers.given[1][2]
 
 
-def test_nothing_is_started_that_could_outlast_the_suites_hours() -> None:
+def test_nothing_possibly_outlasting_the_suites_hours_is_started() -> None:
     lab, (run, *_) = make_lab()
     submit(lab, run, now=NOW + 4 * 3600 - 1799)  # 1,799 of 4 hours left, a job may take 1,800 s
     assert lab.jobs.requests == []
@@ -181,7 +182,7 @@ def test_a_run_waits_while_jobs_in_flight_may_use_up_the_cap() -> None:
     assert len(lab.jobs.jobs) == 1
 
 
-def test_a_run_that_can_no_longer_fit_the_cap_is_a_result() -> None:
+def test_a_run_no_longer_within_the_cap_is_a_result() -> None:
     lab, runs = make_lab(limits={"max_usd": 1, "max_hours": 4, "max_job_seconds": 1800})
     submit(lab, runs[0], "a")
     (name,) = lab.jobs.jobs
@@ -218,7 +219,78 @@ def test_delivery_turned_away_leaves_the_attempt_of_a_simultaneous_one_alone(
     assert lab.money.exposed_usd == Decimal("0.92")
 
 
-def test_taking_over_an_attempt_that_may_run_never_discards_it() -> None:
+@pytest.mark.parametrize("ending", ["its refusal", "a stop"])
+def test_a_delivery_leaves_an_attempt_alone_that_a_later_one_took_over(
+    ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lambda answered the state machine with an error while the function still ran."""
+    lab, (run, *_) = make_lab()
+    start = lab.jobs.start
+
+    def take_over(_: float = 0) -> None:
+        monkeypatch.setattr(lab.jobs, "start", start)
+        submit(lab, run, "token-2", now=NOW + 1)
+        if ending == "a stop":
+            lab.executions.mark_stopping(EXECUTION)
+
+    def refuse(_: Mapping[str, Any]) -> None:
+        take_over()
+        raise Throttled("slow down")
+
+    monkeypatch.setattr(lab.jobs, "start", refuse)
+    submit_run(
+        run,
+        "token-1",
+        services=lab.services,
+        settings=replace(SETTINGS, seconds_between_starts=float(ending == "a stop")),
+        now=NOW,
+        sleep=take_over,
+        clock=lambda: NOW,
+    )
+    ((name, row),) = lab.attempt_rows.items()
+    assert [name] == list(lab.jobs.jobs)
+    assert row.token == "token-2"
+    assert lab.run_rows[run.run_id].jobs == frozenset({name})
+    assert lab.money.exposed_usd == Decimal("0.92")
+
+
+@pytest.mark.parametrize("at", ["hand_over", "start"])
+def test_a_job_that_is_submitted_again_was_not_never_started(
+    at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep has found no such job: at ``hand_over`` it had read the row before."""
+    lab, (run, *_) = make_lab()
+    lab.jobs.refusals = [ServiceFault("503")]
+    submit(lab, run)
+    (name,) = lab.attempt_rows
+    service: Any = lab.attempts if at == "hand_over" else lab.jobs
+    call = getattr(service, at)
+    describe = lab.jobs.describe
+
+    def sweep_and_call(*given: Any, **named: Any) -> Any:
+        if at == "start":
+            finish_run(name, services=lab.services, now=NOW + 700)
+            return call(*given, **named)
+        taken = list[bool]()
+
+        def describe_meanwhile(job_name: str) -> Any:
+            taken.append(call(*given, **named))
+            return describe(job_name)
+
+        monkeypatch.setattr(service, at, call)
+        monkeypatch.setattr(lab.jobs, "describe", describe_meanwhile)
+        finish_run(name, services=lab.services, now=NOW + 700)
+        return taken[0]
+
+    monkeypatch.setattr(service, at, sweep_and_call)
+    submit(lab, run, "token-2", now=NOW + 700)
+    assert list(lab.jobs.jobs) == [name]
+    assert lab.attempt(name).end is None
+    assert lab.money.exposed_usd == Decimal("0.92")
+    assert [token for token, *_ in lab.answers.given] == ["token-1"]
+
+
+def test_taking_over_a_possibly_running_attempt_never_discards_it() -> None:
     lab, (run, *_) = make_lab()
     lab.jobs.refusals = [ServiceFault("503"), SlotUnavailable("full")]
     submit(lab, run)
@@ -231,8 +303,10 @@ def test_runs_keep_the_code_and_images_of_their_plan_after_a_redeployment() -> N
     lab, (run, other, *_) = make_lab()
     lab.plan(images={"gpu": "me/efa:1"})
     requests = []
-    for each, settings in ((run, SETTINGS), (other, REDEPLOYED)):
-        submit_run(each, "token", services=lab.services, settings=settings, now=NOW, sleep=no_sleep)
+    for submitted, settings in ((run, SETTINGS), (other, REDEPLOYED)):
+        submit_run(
+            submitted, "token", services=lab.services, settings=settings, now=NOW, sleep=no_sleep
+        )
         request = dict(lab.jobs.requests[-1])
         requests.append(
             (
@@ -245,7 +319,7 @@ def test_runs_keep_the_code_and_images_of_their_plan_after_a_redeployment() -> N
     assert requests[0][1] == '"s3://results/code/execution-1/sourcedir.tar.gz"'
 
 
-def test_the_cap_is_the_one_in_the_table_whatever_the_suites_document_says() -> None:
+def test_the_cap_comes_from_the_table_and_not_from_the_suites_document() -> None:
     lab, (run, *_) = make_lab()
     lab.plan(max_usd=Decimal("0.59"))
     submit(lab, run)

@@ -43,8 +43,15 @@ from traindyno.core.jobs.job import owner_document
 from traindyno.core.s3_keys import step_log_prefix
 
 HANDLERS: tuple[ModuleType, ...] = (
-    *(check_quotas, finish_run, judge_suite, plan_round, plan_suite),
-    *(reconcile_runs, record_run, stop_runs, submit_run),
+    check_quotas,
+    finish_run,
+    judge_suite,
+    plan_round,
+    plan_suite,
+    reconcile_runs,
+    record_run,
+    stop_runs,
+    submit_run,
 )
 LATER = NOW + 2000
 MOST_TRIES = 3
@@ -52,6 +59,9 @@ SHORTAGE = (
     "CapacityError: Unable to provision requested ML compute capacity. Please retry using a "
     "different type."
 )
+# CloudFormation calls them.
+OTHERS = {"build_image", "guard_lab"}
+UNTIL_TOLD = float("inf")
 
 
 @dataclass
@@ -95,7 +105,11 @@ class Story:
                 return
             self.told.append(answer)
             self.throttle.lift()
-            answers.given = [each for each in answers.given if each[1] != Throttled.__name__]
+            answers.given = [
+                given_answer
+                for given_answer in answers.given
+                if given_answer[1] != Throttled.__name__
+            ]
         raise AssertionError(f"{handler.__name__} is throttled although nothing is")
 
     def submit(self, owner: Any) -> None:
@@ -262,17 +276,13 @@ def connect_to(patch: pytest.MonkeyPatch, services: Any) -> None:
     patch.setattr(reconcile_runs, "open_serving", lambda _: MemoryServing().serving)
 
 
-# CloudFormation calls them.
-OTHERS = {"build_image", "guard_lab"}
-
-
 def running_execution() -> MemoryExecutions:
     executions = MemoryExecutions()
     executions.start(EXECUTION, {})
     return executions
 
 
-def test_the_stories_call_every_function_but_those_that_answer_cloudformation(
+def test_the_stories_call_every_function_but_those_answering_cloudformation(
     tell: Callable[[str, Throttle], Story],
 ) -> None:
     called = {handler for name in STORIES for handler in tell(name, Throttle()).called}
@@ -280,7 +290,6 @@ def test_the_stories_call_every_function_but_those_that_answer_cloudformation(
     assert {handler.__name__.split(".")[1] for handler in called} == folders - OTHERS
 
 
-UNTIL_TOLD = float("inf")
 # A call that is throttled once leaves the function able to answer its task itself.
 CASES = [
     *((name, UNTIL_TOLD) for name in sorted(STORIES)),

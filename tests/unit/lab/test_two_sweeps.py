@@ -60,7 +60,9 @@ class Interruption:
     """
 
     def __init__(self, lab: MemoryLab, number: int | None, interrupt: Callable[[], None]) -> None:
-        self.count, self._number, self._interrupt = 0, number, interrupt
+        self.count = 0
+        self._number = number
+        self._interrupt = interrupt
         self._is_inside = False
         for name in METHODS.keys() & vars(lab).keys():
             for method in METHODS[name]:

@@ -18,7 +18,7 @@ def client_error(code: str, status: int = 400) -> ClientError:
     return ClientError(answer, "ListTrainingJobs")  # type: ignore[arg-type]
 
 
-def test_a_use_case_logs_one_line_with_what_it_was_about_and_what_it_found(
+def test_a_use_case_logs_one_line_with_its_subject_and_its_findings(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with use_case("SubmitRun", execution="e", run="r") as line:
@@ -31,7 +31,7 @@ def test_a_use_case_logs_one_line_with_what_it_was_about_and_what_it_found(
     assert "error" not in record.__dict__
 
 
-def test_a_use_case_that_fails_logs_one_line_too_and_raises_its_error_unchanged(
+def test_a_failing_use_case_logs_one_line_too_and_raises_its_error_unchanged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(KeyError), use_case("PlanRound", execution="e"):
@@ -49,9 +49,9 @@ def test_a_use_case_that_fails_logs_one_line_too_and_raises_its_error_unchanged(
         (EndpointConnectionError(endpoint_url="https://example.com"), ServiceFault),
         (client_error("AccessDeniedException"), ClientError),
     ],
-    ids=lambda each: getattr(each, "__name__", str(each)[:60]),
+    ids=lambda error: getattr(error, "__name__", str(error)[:60]),
 )
-def test_transient_error_is_raised_under_a_name_that_the_state_machine_retries(
+def test_transient_error_is_raised_under_a_name_retried_by_the_state_machine(
     error: Exception, name: type[Exception]
 ) -> None:
     """Another error stays as it is."""
@@ -60,7 +60,7 @@ def test_transient_error_is_raised_under_a_name_that_the_state_machine_retries(
     assert type(caught.value) is name
 
 
-def test_a_variable_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LAB", "TABLE", "BUCKET", "AWS_REGION", "TRAINING_ROLE_ARN", "SOURCE_S3_URI"):
         monkeypatch.setenv(name, "x")
     monkeypatch.delenv("SECONDS_BETWEEN_STARTS", raising=False)

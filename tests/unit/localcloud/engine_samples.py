@@ -113,5 +113,5 @@ def job_context(
 
 
 def process_engine(store: JobStore, folder: Path, **given: Any) -> ProcessEngine:
-    """``given``: those of ``job_context``."""
+    """An engine of processes, with arguments of ``job_context``."""
     return ProcessEngine(job_context(store, folder, **given))

@@ -27,7 +27,8 @@ LIMIT = {"MaxRuntimeInSeconds": 600}
 class Machine(SimpleNamespace):
     """Replaces ``time``: its clocks move only when the test moves them."""
 
-    wall_ms, monotonic_ms = 1_800_000_000_000, 500_000
+    wall_ms = 1_800_000_000_000
+    monotonic_ms = 500_000
     within_ms: dict[str, int]  # nanoseconds
 
     def time_ns(self) -> int:
@@ -48,13 +49,15 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return moved_by_test
 
 
-def test_while_jobs_run_only_the_time_that_passes_counts(machine: Machine) -> None:
-    dice, clock = random.Random(0), SystemClock()
+def test_during_jobs_only_the_passing_time_counts(machine: Machine) -> None:
+    dice = random.Random(0)
+    clock = SystemClock()
     for _ in range(20):
         machine.wall_ms += dice.choice([-HOUR_MS, 0, HOUR_MS])
         assert clock.now_ms() == machine.wall_ms
         with clock.running():
-            began, passed = clock.now_ms(), 0
+            began = clock.now_ms()
+            passed = 0
             assert began == machine.wall_ms
             for _ in range(20):
                 machine.wall_ms += dice.randrange(
@@ -97,17 +100,19 @@ def test_a_killed_job_is_billed_at_most_its_limit_without_pauses(tmp_path: Path)
     assert _latest_ms(job, 0) == 700_000
 
 
-def test_an_end_that_is_stored_late_is_billed_to_its_moment(
+def test_an_end_stored_late_is_billed_to_its_moment(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An hour passes before the store takes the end, as on a full disk."""
     monkeypatch.setattr(service_health, "RETRY_SECONDS", 0.01)
-    store, clock = open_store(tmp_path), SystemClock()
+    store = open_store(tmp_path)
+    clock = SystemClock()
     engine = process_engine(store, tmp_path, clock=clock)
     now_ms = clock.now_ms()
     job = moved(add_job(store, "late", now_ms=now_ms), SecondaryStatus.TRAINING, now_ms=now_ms)
     store.change("late", lambda _: replace(job, claimed=True, training_start_ms=now_ms))
-    change, refusals = store.change, [1, 2, 3]
+    change = store.change
+    refusals = [1, 2, 3]
 
     def change_later(*arguments: Any) -> TrainingJob:
         if refusals:

@@ -66,7 +66,8 @@ def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(
     engine = process_engine(store, tmp_path, transfer=transfer)
     engine.start()
     add_job(store, "first")
-    has_begun, may_end = threading.Event(), threading.Event()
+    has_begun = threading.Event()
+    may_end = threading.Event()
 
     def hold() -> None:
         has_begun.set()
@@ -83,8 +84,10 @@ def test_time_in_the_queue_of_the_machine_is_no_phase_of_a_job(
     assert waits == message.replace("r-hf", "another job")
     assert read_wait(described(stored(store, "first"))) is None
     may_end.set()
-    first, second = ended_job(store, "first"), ended_job(store, "second")
-    began_ms, ended_ms = second.transitions[0].start_ms, second.transitions[-1].start_ms
+    first = ended_job(store, "first")
+    second = ended_job(store, "second")
+    began_ms = second.transitions[0].start_ms
+    ended_ms = second.transitions[-1].start_ms
     assert began_ms >= first.transitions[-1].start_ms
     seconds = sum(phase.seconds for phase in read_job_end(described(second)).phases)
     assert seconds == pytest.approx((ended_ms - began_ms) / 1000, abs=1e-6)
@@ -110,7 +113,7 @@ def test_running_job_waits_for_its_end_while_the_store_is_read_only(
     engine.close()
 
 
-def test_a_simulated_job_that_cannot_be_played_fails_with_the_text(store: JobStore) -> None:
+def test_a_simulated_job_unable_to_play_fails_with_the_text(store: JobStore) -> None:
     engine = ReplayEngine(
         store=store,
         files=Files(ValueError("a step log of no steps")),  # type: ignore[arg-type]

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from localcloud.worker_pool import WorkerPool
 
-START_SECONDS, CALL_SECONDS = 0.2, 0.005
+START_SECONDS = 0.2
+CALL_SECONDS = 0.005
 CALLS = 24
 
 
@@ -72,7 +73,7 @@ def call_at_once(pool: WorkerPool) -> None:
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_a_burst_starts_few_workers_which_answer_every_call() -> None:
+def test_a_burst_starts_few_workers_for_all_calls() -> None:
     plain = PlainPool()
     pool = limited(plain, 2)
     call_at_once(pool)
@@ -86,7 +87,7 @@ def test_a_function_has_no_more_workers_than_the_limit_however_long_its_calls_ta
     assert len(plain.workers) == 3
 
 
-def test_a_call_that_waits_for_itself_goes_on_with_a_worker_of_its_own() -> None:
+def test_a_call_waiting_for_itself_goes_on_with_a_worker_of_its_own() -> None:
     plain = PlainPool()
     pool = limited(plain, 1, longest_wait_seconds=0.1)
     outer, _ = pool.acquire("SubmitRun", {}, b"")

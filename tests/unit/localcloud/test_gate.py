@@ -65,11 +65,11 @@ def test_any_origin_is_refused(origin: str) -> None:
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
-def test_a_request_that_a_page_makes_without_an_origin_is_refused(site: str) -> None:
+def test_a_request_of_a_page_without_an_origin_is_refused(site: str) -> None:
     assert "other sites" in str(refusal_of({**signed(KEY), "sec-fetch-site": site}))
 
 
-def test_an_address_that_a_person_types_is_no_page() -> None:
+def test_an_address_typed_by_a_person_is_no_page() -> None:
     assert find_page({**HERE, "sec-fetch-site": "none"}.get) is None
 
 
@@ -143,8 +143,8 @@ class Handler(GatedRequestHandler):
         self.end_headers()
 
 
-for each in METHODS:
-    setattr(Handler, f"do_{each}", Handler._answer)
+for verb in METHODS:
+    setattr(Handler, f"do_{verb}", Handler._answer)
 
 
 @pytest.fixture(scope="module")

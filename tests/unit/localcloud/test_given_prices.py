@@ -8,15 +8,15 @@ from localcloud.sagemaker_service.api.pricing_api import PricingApi
 
 def usd_per_hour(api: PricingApi, instance_type: str) -> list[str]:
     conditions = [{"Type": "TERM_MATCH", "Field": "instanceName", "Value": instance_type}]
-    found = api.operations()["GetProducts"](
+    answer = api.operations()["GetProducts"](
         {"ServiceCode": "AmazonSageMaker", "Filters": conditions}
     )
-    terms = [each["terms"]["OnDemand"] for each in map(json.loads, found["PriceList"])]
+    terms = [product["terms"]["OnDemand"] for product in map(json.loads, answer["PriceList"])]
     dimensions = [
         dimension
         for term in terms
-        for each in term.values()
-        for dimension in each["priceDimensions"].values()
+        for offer in term.values()
+        for dimension in offer["priceDimensions"].values()
     ]
     return [dimension["pricePerUnit"]["USD"] for dimension in dimensions]
 

@@ -3,6 +3,7 @@ once.
 """
 
 import multiprocessing
+import os
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ PORTS = Ports(aws=1, sagemaker=2)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]"])
-def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_is_named_with_the_remedy(tmp_path: Path, text: str) -> None:
     (tmp_path / "ports.json").write_text(text)
     with pytest.raises(
         HomeUnusable,
@@ -28,7 +29,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, text: str) -> N
         Home(tmp_path).read_as("ports", Ports)
 
 
-def test_a_home_that_cannot_be_written_names_the_variable_to_set(tmp_path: Path) -> None:
+def test_an_unwritable_home_names_the_variable_to_set(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     home = Home(tmp_path / "file")
     with pytest.raises(HomeUnusable, match="set TRAINDYNO_HOME"):
@@ -60,12 +61,42 @@ def test_a_second_command_names_the_first_and_waits_for_it(tmp_path: Path) -> No
     ]
 
 
-def test_a_daemon_whose_starter_lives_on_is_stopped_at_once(tmp_path: Path) -> None:
+def start_daemon(home: Home, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, daemons.PART: f"{home.folder}:{name}:1"},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    # a process has no environment yet for a moment after it was started
+    while not psutil.Process(process.pid).environ():
+        time.sleep(0.01)
+    return process
+
+
+def test_a_daemon_is_known_after_the_clock_was_set_and_its_number_given_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the system says of a process's start moves with the clock."""
+    home = Home(tmp_path)
+    process = start_daemon(home, "sleeper", ["sleep", "60"])
+    home.write("sleeper", Daemon(process_id=process.pid, port=1))
+    monkeypatch.setattr(psutil.Process, "create_time", lambda _: time.time() + 9)
+    try:
+        assert daemons.running(home, "sleeper") == Daemon(process_id=process.pid, port=1)
+        assert daemons.running(Home(tmp_path / "other"), "sleeper") is None
+        home.write("other", Daemon(process_id=process.pid, port=1))
+        assert daemons.running(home, "other") is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_daemon_with_a_living_starter_is_stopped_at_once(tmp_path: Path) -> None:
     """The starter never waits for it, so it stays in the process table as a zombie."""
     home = Home(tmp_path)
-    process = subprocess.Popen(["sleep", "60"])
-    started_at = psutil.Process(process.pid).create_time()
-    home.write("sleeper", Daemon(process_id=process.pid, started_at=started_at, port=1))
+    process = start_daemon(home, "sleeper", ["sleep", "60"])
+    home.write("sleeper", Daemon(process_id=process.pid, port=1))
     began = time.monotonic()
     assert daemons.stop(home, "sleeper", seconds=60)
     assert time.monotonic() - began < 30
@@ -84,13 +115,10 @@ def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(
     )
     fork = "os.set_inheritable(s.fileno(), True); os.fork() or print('forked', flush=True)"
     script = f"import os, time; {listen}; {fork}; time.sleep(60)"
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True
-    )
+    process = start_daemon(home, "parent", [sys.executable, "-c", script])
     assert process.stdout is not None
     port = int(process.stdout.readline())
-    started_at = psutil.Process(process.pid).create_time()
-    home.write("parent", Daemon(process_id=process.pid, started_at=started_at, port=port))
+    home.write("parent", Daemon(process_id=process.pid, port=port))
     assert process.stdout.readline() == b"forked\n"
     process.kill()
     process.wait()
@@ -99,7 +127,7 @@ def test_the_children_of_a_killed_daemon_are_ended_before_the_next_one_starts(
     assert not is_taken(port)
 
 
-def test_a_home_of_another_version_is_refused_with_what_removes_it(tmp_path: Path) -> None:
+def test_a_home_of_another_version_is_refused_with_the_command_removing_it(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.write(cloud.PORTS, PORTS)
     for use in (cloud.require_ports, lambda home: cloud.start(home, tell=print)):

@@ -4,7 +4,9 @@ allocate.
 
 import os
 import signal
+import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from localcloud.home import REPO_ROOT
+from localcloud.sagemaker_service.host import supervisor
 from localcloud.sagemaker_service.host.host_processes import HostOrder, HostProcesses
 from localcloud.sagemaker_service.host.host_training import host_memory_bytes, machine_memory_bytes
 from localcloud.sagemaker_service.instance_table import usable_cores
@@ -90,6 +93,27 @@ def test_no_process_of_a_host_allocates_more_than_its_memory(
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the end of a process")
+@pytest.mark.parametrize("copies_longer", [False, True])
+def test_the_ends_of_the_script_and_its_output_are_seen_without_another_look(
+    tmp_path: Path, copies_longer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that comes later is billed."""
+    monkeypatch.setattr(supervisor, "LOOK_AGAIN_SECONDS", 600.0)
+    commands, service = os.pipe()
+    copied, end = os.pipe()
+    script = subprocess.Popen([sys.executable, "-c", ""])
+    with os.fdopen(commands) as stdin, (tmp_path / "log.txt").open("wb", buffering=0) as log:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        if copies_longer:
+            threading.Timer(0.5, os.close, (end,)).start()
+        else:
+            os.close(end)
+        assert supervisor._watch(script, copied, log, 60, stops="all") == 0
+    os.close(service)
+    os.close(copied)
+
+
 def test_hosts_share_the_stated_memory_or_most_of_the_machines_evenly(tmp_path: Path) -> None:
     assert host_memory_bytes(0, 2, stated_gib=3) == 3 * 2**29
     assert host_memory_bytes(0, 1) == int(0.8 * machine_memory_bytes())
@@ -122,7 +146,7 @@ def test_a_stop_reaches_all_processes_or_the_first_one_or_none(
     assert (tmp_path / "stopped").exists() is (stops is Stops.ALL)
 
 
-def test_a_stop_that_a_supervisor_no_longer_reads_fails_no_job(tmp_path: Path) -> None:
+def test_a_stop_unread_by_a_supervisor_fails_no_job(tmp_path: Path) -> None:
     """As where it ends between the look at it and the write."""
     order = order_of(tmp_path, [sys.executable, "-c", "import time; time.sleep(60)"])
     hosts = HostProcesses([order], order_folder=tmp_path, grace_seconds=1)

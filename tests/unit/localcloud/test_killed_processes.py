@@ -14,7 +14,7 @@ from traindyno.sagemaker.failure_reasons import read_failure_reason
 
 
 @pytest.mark.parametrize(("kills", "outcome"), [(0, Outcome.KILLED), (1, Outcome.OUT_OF_MEMORY)])
-def test_sigkill_is_out_of_memory_only_where_the_kernel_counted_it(
+def test_sigkill_is_out_of_memory_only_with_a_count_of_the_kernel(
     tmp_path: Path, kills: int, outcome: Outcome
 ) -> None:
     end = TrainingEnd(

@@ -32,12 +32,13 @@ class Logs:
 
 
 @pytest.mark.parametrize(("most_bytes", "most_events"), [(120, 5_000), (2**20, 7)])
-def test_stream_has_the_end_of_a_long_log_and_says_where_the_rest_is(
+def test_stream_has_the_end_of_a_long_log_and_says_the_place_of_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_bytes: int, most_events: int
 ) -> None:
     monkeypatch.setattr(log_shipping, "MOST_BYTES", most_bytes)
     monkeypatch.setattr(log_shipping, "MOST_EVENTS", most_events)
-    path, logs = tmp_path / "log.txt", Logs()
+    path = tmp_path / "log.txt"
+    logs = Logs()
     lines = [f"line {number}" for number in range(100)]
     path.write_text("".join(f"{line}\n" for line in lines))
     ship_logs(logs, "job", {"algo-1": path})
@@ -48,17 +49,19 @@ def test_stream_has_the_end_of_a_long_log_and_says_where_the_rest_is(
 
 
 def test_short_log_is_sent_whole_with_its_unfinished_line(tmp_path: Path) -> None:
-    path, logs = tmp_path / "log.txt", Logs()
+    path = tmp_path / "log.txt"
+    logs = Logs()
     path.write_text("first\n\nsecond\nunfinished")
     ship_logs(logs, "job", {"algo-1": path, "algo-2": tmp_path / "absent"})
     assert logs.messages == ["first", "second", "unfinished"]
 
 
-def test_logs_that_do_not_answer_hold_up_no_job(
+def test_unanswered_logs_hold_up_no_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(log_shipping, "FINISH_SECONDS", 0.05)
-    path, logs = tmp_path / "log.txt", Logs()
+    path = tmp_path / "log.txt"
+    logs = Logs()
     path.write_text("line\n")
     logs.accepts.clear()
     ship_logs(logs, "job", {"algo-1": path})

@@ -32,6 +32,23 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.planning.job_terms import JobTerms
 from traindyno.core.suite.job_time import STOP_SECONDS, UPLOAD_SECONDS
 
+# 120 s to stop become less in these tests.
+GRACE_SECONDS = 0.3
+SHORT = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=1)
+DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+FROZEN = "import os, signal, time\n"
+SCRIPTS = {
+    "ignores SIGTERM": f"{DEAF}time.sleep(600)",
+    "is stopped by SIGSTOP": f"{FROZEN}os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(600)",
+    "stops its supervisor": f"{FROZEN}os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)",
+    "ends by itself": "print('done')",
+    "leaves a checkpoint": (
+        "import os, pathlib\n"
+        "(pathlib.Path(os.environ['SM_MODEL_DIR']).parent / 'checkpoints' / "
+        "'state.pt').write_text('1')"
+    ),
+}
+
 
 def limited(terms: JobTerms) -> dict[str, int]:
     return {"MaxRuntimeInSeconds": terms.max_job_seconds}
@@ -97,7 +114,8 @@ class Played:
 
 
 def random_job(rng: random.Random, name: str) -> Played:
-    limit, upload = rng.randint(10, 5000), UPLOAD_SECONDS
+    limit = rng.randint(10, 5000)
+    upload = UPLOAD_SECONDS
     trace = Trace(
         name=name,
         match={"job": name},
@@ -119,9 +137,9 @@ def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore,
     rng = random.Random(seed)
     clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=10_000)
     played = {name: random_job(rng, name) for name in (f"job-{number}" for number in range(80))}
-    for name, each in played.items():
-        add_job(store, name, Engine.REPLAY, now_ms=clock.now_ms(), **each.request)
-    traces = tuple(each.trace for each in played.values())
+    for name, recorded in played.items():
+        add_job(store, name, Engine.REPLAY, now_ms=clock.now_ms(), **recorded.request)
+    traces = tuple(recorded.trace for recorded in played.values())
     engine = replay(store, clock, traces, {"seed": seed, "spot_interruption_fraction": 0.5})
     engine.start()
     for name in rng.sample(sorted(played), 30):
@@ -149,7 +167,7 @@ def test_a_simulated_job_is_billed_no_more_than_its_reservation(store: JobStore,
         assert jobs[name].billable_seconds == pytest.approx(expected, abs=1)
 
 
-def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: JobStore) -> None:
+def test_a_simulated_upload_outlasting_its_limit_is_ended_and_says_so(store: JobStore) -> None:
     clock = VirtualClock(start_ms=1_790_000_000_000, speed_up=600)
     terms = JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=600)
     trace = Trace(
@@ -166,7 +184,8 @@ def test_a_simulated_upload_that_outlasts_its_limit_is_ended_and_says_so(store: 
         engine.start()
         ended_job(store, name)
         engine.close()
-    job, unheeded = ended_job(store, "ended"), ended_job(store, "unheeded")
+    job = ended_job(store, "ended")
+    unheeded = ended_job(store, "unheeded")
     uploading = job.transitions[-2]
     assert (job.status, uploading.status) == ("Failed", "Uploading")
     assert (uploading.end_ms or 0) - uploading.start_ms == 300_000
@@ -193,23 +212,6 @@ class HoldingBucket(Bucket):
         if self.holds_uploads and not is_over():
             self.held.append(path)
             self.ends.wait(600)
-
-
-# 120 s to stop become less in these tests.
-GRACE_SECONDS, SHORT = 0.3, JobTerms(instance_type="local.cpu", instance_count=1, max_job_seconds=1)
-DEAF = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-FROZEN = "import os, signal, time\n"
-SCRIPTS = {
-    "ignores SIGTERM": f"{DEAF}time.sleep(600)",
-    "is stopped by SIGSTOP": f"{FROZEN}os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(600)",
-    "stops its supervisor": f"{FROZEN}os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep(600)",
-    "ends by itself": "print('done')",
-    "leaves a checkpoint": (
-        "import os, pathlib\n"
-        "(pathlib.Path(os.environ['SM_MODEL_DIR']).parent / 'checkpoints' / "
-        "'state.pt').write_text('1')"
-    ),
-}
 
 
 def run_job(

@@ -57,7 +57,8 @@ class Ended:
 def run_job(
     store: JobStore, folder: Path, *, has_notice: bool, meanwhile: Callable[[], None] = lambda: None
 ) -> Ended:
-    asked, ended = folder / "asked", folder / "ended"
+    asked = folder / "asked"
+    ended = folder / "ended"
     bucket = Bucket(SCRIPT.format(asked=str(asked), ended=str(ended)))
     context = job_context(store, folder, transfer=bucket, checkpoint_sync_seconds=600)
     add_job(
@@ -70,7 +71,7 @@ def run_job(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(job_run, "plan_interruptions", lambda *_: [loss])
         final = job_run.JobRun(job, context, is_service_ending=lambda: False).run()
-    moves = [each.status.value for each in stored(store, "job").transitions]
+    moves = [transition.status.value for transition in stored(store, "job").transitions]
     return Ended(
         status=final.secondary_status,
         moves=moves,
@@ -78,7 +79,7 @@ def run_job(
     )
 
 
-def test_a_job_that_loses_its_instances_without_notice_at_its_end_starts_again(
+def test_a_job_without_instances_and_notice_at_its_end_starts_again(
     store: JobStore, tmp_path: Path
 ) -> None:
     ended = run_job(store, tmp_path, has_notice=False)
@@ -87,7 +88,7 @@ def test_a_job_that_loses_its_instances_without_notice_at_its_end_starts_again(
     assert "model.tar.gz" in ended.uploads
 
 
-def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(
+def test_a_job_ending_after_the_notice_has_its_files_and_is_over(
     store: JobStore, tmp_path: Path
 ) -> None:
     ended = run_job(store, tmp_path, has_notice=True)
@@ -96,7 +97,7 @@ def test_a_job_that_ends_after_the_notice_has_its_files_and_is_over(
     assert "model.tar.gz" in ended.uploads
 
 
-def test_a_job_that_is_stopped_when_its_instances_are_lost_leaves_no_outputs(
+def test_a_job_stopped_at_the_loss_of_its_instances_leaves_no_outputs(
     store: JobStore, tmp_path: Path
 ) -> None:
     stop = partial(ask_to_stop, store, "job", SystemClock().now_ms)

@@ -102,7 +102,8 @@ def test_a_task_takes_one_answer_and_others_are_left_to_ministack() -> None:
         error_response_json=lambda *_: "refused",
     )
     WaitingTasks(machines).install()
-    succeed, fail = machines._send_task_success, machines._send_task_failure
+    succeed = machines._send_task_success
+    fail = machines._send_task_failure
     assert [
         fail({"taskToken": "first"}),
         succeed({"taskToken": "first"}),

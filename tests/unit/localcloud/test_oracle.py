@@ -10,7 +10,47 @@ import pytest
 
 from tests.local.oracle import Evidence, check_ended, check_finished, find_strays
 
-FIRST, SECOND = "job-a1", "job-a2"
+FIRST = "job-a1"
+SECOND = "job-a2"
+FAULTS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a lost run": lambda evidence: evidence["table"].pop(("execution#main", "run#0a-t1")),
+    "a lost result": lambda evidence: evidence["documents"].clear(),
+    "another outcome in the result": lambda evidence: evidence["documents"][
+        "suites/main/results/0a-t1.json"
+    ].update(outcome="out_of_memory"),
+    "a job that was started twice": lambda evidence: evidence["ledger"][FIRST].update(
+        status="Completed"
+    ),
+    "a job that was stopped for another": lambda evidence: evidence["ledger"][FIRST].update(
+        status="Stopped"
+    ),
+    "a last job that failed": lambda evidence: evidence["ledger"][SECOND].update(status="Failed"),
+    "an attempt without a job": lambda evidence: evidence["ledger"].pop(SECOND),
+    "a job that the run's row does not name": lambda evidence: evidence["table"][
+        "execution#main", "run#0a-t1"
+    ].update(jobs={SECOND}),
+    "a second too many in an attempt": lambda evidence: evidence["table"][
+        f"job#{FIRST}", "attempt"
+    ].update(end={"billable_seconds": Decimal(101)}),
+    "a line missing from the receipt": lambda evidence: evidence["receipt"]["lines"].pop(),
+    "a second too few in the receipt": lambda evidence: evidence["receipt"]["lines"][0].update(
+        billable_seconds="99"
+    ),
+    "a cent too many": lambda evidence: evidence["receipt"].update(total_usd="0.61"),
+    "money that is still reserved": lambda evidence: evidence["table"][
+        "execution#main", "suite"
+    ].update(exposed_usd=Decimal("0.7")),
+    "more than the cap": lambda evidence: evidence["table"]["execution#main", "suite"].update(
+        max_usd=Decimal("0.59")
+    ),
+    "a job that completed, of a run without a result for its cost": lambda evidence: [
+        evidence["table"]["execution#main", "run#0a-t1"]["summary"].update(outcome="cost_stopped"),
+        evidence["documents"]["suites/main/results/0a-t1.json"].update(outcome="cost_stopped"),
+    ],
+    "money that was not counted": lambda evidence: evidence["table"][
+        "execution#main", "suite"
+    ].update(spent_usd=Decimal("0.5"), exposed_usd=Decimal("0.5")),
+}
 
 
 def books() -> dict[str, Any]:
@@ -70,46 +110,7 @@ def problems(change: Callable[[dict[str, Any]], object]) -> list[str]:
     return check_finished(Evidence(**changed), "main", receipt)
 
 
-FAULTS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "a lost run": lambda each: each["table"].pop(("execution#main", "run#0a-t1")),
-    "a lost result": lambda each: each["documents"].clear(),
-    "another outcome in the result": lambda each: each["documents"][
-        "suites/main/results/0a-t1.json"
-    ].update(outcome="out_of_memory"),
-    "a job that was started twice": lambda each: each["ledger"][FIRST].update(status="Completed"),
-    "a job that was stopped for another": lambda each: each["ledger"][FIRST].update(
-        status="Stopped"
-    ),
-    "a last job that failed": lambda each: each["ledger"][SECOND].update(status="Failed"),
-    "an attempt without a job": lambda each: each["ledger"].pop(SECOND),
-    "a job that the run's row does not name": lambda each: each["table"][
-        "execution#main", "run#0a-t1"
-    ].update(jobs={SECOND}),
-    "a second too many in an attempt": lambda each: each["table"][f"job#{FIRST}", "attempt"].update(
-        end={"billable_seconds": Decimal(101)}
-    ),
-    "a line missing from the receipt": lambda each: each["receipt"]["lines"].pop(),
-    "a second too few in the receipt": lambda each: each["receipt"]["lines"][0].update(
-        billable_seconds="99"
-    ),
-    "a cent too many": lambda each: each["receipt"].update(total_usd="0.61"),
-    "money that is still reserved": lambda each: each["table"]["execution#main", "suite"].update(
-        exposed_usd=Decimal("0.7")
-    ),
-    "more than the cap": lambda each: each["table"]["execution#main", "suite"].update(
-        max_usd=Decimal("0.59")
-    ),
-    "a job that completed, of a run without a result for its cost": lambda each: [
-        each["table"]["execution#main", "run#0a-t1"]["summary"].update(outcome="cost_stopped"),
-        each["documents"]["suites/main/results/0a-t1.json"].update(outcome="cost_stopped"),
-    ],
-    "money that was not counted": lambda each: each["table"]["execution#main", "suite"].update(
-        spent_usd=Decimal("0.5"), exposed_usd=Decimal("0.5")
-    ),
-}
-
-
-def test_books_that_agree_have_no_problem() -> None:
+def test_agreeing_books_have_no_problem() -> None:
     assert problems(lambda _: None) == []
 
 
@@ -118,7 +119,7 @@ def test_each_kind_of_fault_is_seen(fault: str) -> None:
     assert problems(FAULTS[fault])
 
 
-def test_a_job_that_outlives_its_execution_is_seen() -> None:
+def test_a_job_outliving_its_execution_is_seen() -> None:
     changed = books()
     changed.pop("receipt")
     assert check_ended(Evidence(**changed), "main") == []
@@ -130,7 +131,7 @@ def test_a_job_that_outlives_its_execution_is_seen() -> None:
     ]
 
 
-def test_a_job_that_no_attempt_names_is_a_stray() -> None:
+def test_a_job_named_by_no_attempt_is_a_stray() -> None:
     changed = books()
     changed.pop("receipt")
     changed["ledger"]["orphan"] = changed["ledger"][FIRST]

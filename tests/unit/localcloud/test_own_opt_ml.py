@@ -77,7 +77,7 @@ def python_for_nobody() -> str:
 @pytest.mark.skipif(
     not NAMESPACES or os.geteuid() != 0, reason="needs root to become another user, and namespaces"
 )
-def test_a_user_without_rights_gets_the_view_too_and_stays_that_user(tmp_path: Path) -> None:
+def test_a_user_without_rights_gets_the_view_too_and_stays_the_same_user(tmp_path: Path) -> None:
     home = tmp_path / "home"
     folder = home / "ml"
     folder.mkdir(parents=True)
@@ -86,17 +86,17 @@ def test_a_user_without_rights_gets_the_view_too_and_stays_that_user(tmp_path: P
         parent.chmod(parent.stat().st_mode | 0o055)
     (folder / "here").touch()
     command = with_own_opt_ml(folder, ["/bin/sh", "-c", "ls /opt/ml; id -u; ls /opt"])
-    found = as_nobody(python_for_nobody(), *command[1:])
-    assert found.stdout.split()[:2] == ["here", "65534"], found
-    assert set(found.stdout.split()[2:]) == {*names_in_opt(), "ml"}
+    answer = as_nobody(python_for_nobody(), *command[1:])
+    assert answer.stdout.split()[:2] == ["here", "65534"], answer
+    assert set(answer.stdout.split()[2:]) == {*names_in_opt(), "ml"}
 
 
-def test_without_a_view_the_command_runs_and_the_log_says_that_the_folder_is_shared(
+def test_without_a_view_the_command_runs_and_the_log_tells_of_the_shared_folder(
     tmp_path: Path,
 ) -> None:
     command = with_own_opt_ml(tmp_path / "missing", ["/bin/echo", "ran"])
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    said, ran = found.stdout.splitlines()
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    said, ran = answer.stdout.splitlines()
     assert said.startswith("/opt/ml is shared by all jobs of this machine")
     assert "read paths from the SM_* variables" in said
     assert ran == "ran"

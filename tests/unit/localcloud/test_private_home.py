@@ -39,7 +39,7 @@ def open_to_others(folder: Path) -> dict[str, str]:
     return {path: mode for path, mode in modes.items() if not mode.endswith("------")}
 
 
-def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
+def test_all_writes_of_a_home_are_its_owners_alone(tmp_path: Path, umask: int) -> None:
     home = Home(tmp_path / "a" / "home")
     with home.alone(tell=print):
         home.write("ports", PORTS)
@@ -66,7 +66,13 @@ def test_all_that_a_home_writes_is_its_owners_alone(tmp_path: Path, umask: int) 
         )
         daemons.stop(home, "program", seconds=10)
     assert {path.name for path in home.folder.iterdir()} == {
-        *("copied", "credentials.json", "lock", "logs", "made", "ports.json", "written")
+        "copied",
+        "credentials.json",
+        "lock",
+        "logs",
+        "made",
+        "ports.json",
+        "written",
     }
     assert open_to_others(home.folder) == {}
     assert os.umask(umask) == umask
@@ -152,9 +158,7 @@ def test_a_proxy_of_the_user_gets_no_request(
         monkeypatch.setenv(
             name, "elsewhere.example" if "no" in name.lower() else "http://127.0.0.1:9"
         )
-    assert (
-        cloud._read_health(home, Daemon(process_id=0, started_at=0, port=port), "/health") is None
-    )
+    assert cloud._read_health(home, Daemon(process_id=0, port=port), "/health") is None
     assert daemons.answers(cloud.request_to(home, port, "/health"))
     environment = local_environment(Ports(aws=port, sagemaker=port), read_access_key(home))
     assert {environment["no_proxy"], environment["NO_PROXY"]} == {

@@ -23,7 +23,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("body", "says"), REFUSED.values(), ids=REFUSED)
-def test_a_body_that_is_no_request_is_refused(body: bytes, says: str) -> None:
+def test_a_body_without_a_request_is_refused(body: bytes, says: str) -> None:
     with pytest.raises(ApiError) as refused:
         read_document(body)
     assert refused.value.code == "SerializationException"
@@ -35,7 +35,7 @@ def test_an_empty_body_is_an_empty_request() -> None:
 
 
 @pytest.mark.parametrize("header", ["-1", "+1", "1.5", "abc", "1_0", "9" * 5000, "٣"])
-def test_a_length_that_is_no_number_of_bytes_is_refused(header: str) -> None:
+def test_a_length_without_a_number_of_bytes_is_refused(header: str) -> None:
     with pytest.raises(ValueError, match="expected a number of bytes") as refused:
         read_length(header)
     assert len(str(refused.value)) < 200

@@ -25,14 +25,13 @@ from tests.unit.run_samples import known
 from traindyno.core.step_log.line import SCATTER_VARIABLE
 from traindyno.figures.in_job.run_scatter import ACCELERATORS
 
+# Five runs whose logarithms are 0.2 apart have a standard deviation of 0.2 √2.5.
+APART = [exp(0.2 * place) for place in range(5)]
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
-
-
-# Five runs whose logarithms are 0.2 apart have a standard deviation of 0.2 √2.5.
-APART = [exp(0.2 * place) for place in range(5)]
 
 
 def test_equal_runs_of_several_cells_are_pooled() -> None:
@@ -55,7 +54,7 @@ def test_a_measurement_counts_once_and_the_oldest_go(home: Home) -> None:
     assert measured_share(home) == pytest.approx(sqrt(0.4 / 23))
 
 
-def test_runs_that_agree_by_chance_are_not_taken_for_no_scatter(home: Home) -> None:
+def test_runs_agreeing_by_chance_are_not_taken_for_no_scatter(home: Home) -> None:
     keep(home, DOCTOR, [[1.0] * 5])
     assert measured_share(home) == ACCELERATORS
 
@@ -64,7 +63,7 @@ def test_runs_that_agree_by_chance_are_not_taken_for_no_scatter(home: Home) -> N
     ("instance", "is_measured", "scatter"),
     [("local.cpu", True, "0.3162"), ("local.cpu", False, None), ("ml.m5.large", True, None)],
 )
-def test_only_a_job_on_this_machine_is_told_what_was_measured(
+def test_only_a_job_on_this_machine_is_told_the_measured_scatter(
     instance: str, is_measured: bool, scatter: str | None, home: Home
 ) -> None:
     if is_measured:

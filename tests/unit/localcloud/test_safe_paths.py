@@ -20,17 +20,19 @@ from localcloud.sagemaker_service.storage.s3_transfer import (
 def member(
     name: str, kind: bytes = tarfile.REGTYPE, linkname: str = "", mode: int = 0o644
 ) -> tarfile.TarInfo:
-    found = tarfile.TarInfo(name)
-    found.type, found.linkname, found.mode = kind, linkname, mode
-    return found
+    tar_info = tarfile.TarInfo(name)
+    tar_info.type = kind
+    tar_info.linkname = linkname
+    tar_info.mode = mode
+    return tar_info
 
 
 def packed(folder: Path, *members: tarfile.TarInfo) -> Path:
     path = folder / "sourcedir.tar.gz"
     with tarfile.open(path, "w:gz") as tar:
-        for each in members:
-            each.size = 4 if each.isreg() else 0
-            tar.addfile(each, io.BytesIO(b"text"))
+        for info in members:
+            info.size = 4 if info.isreg() else 0
+            tar.addfile(info, io.BytesIO(b"text"))
     return path
 
 
@@ -51,7 +53,7 @@ def packed(folder: Path, *members: tarfile.TarInfo) -> Path:
     ],
     ids=lambda members: f"{members[-1].name} -> {members[-1].linkname}",
 )
-def test_an_archive_that_leaves_its_folder_is_refused_whole(
+def test_an_archive_leaving_its_folder_is_refused_whole(
     tmp_path: Path, members: list[tarfile.TarInfo]
 ) -> None:
     folder = tmp_path / "a" / "code"
@@ -64,7 +66,8 @@ def test_an_archive_that_leaves_its_folder_is_refused_whole(
 
 def zeros(folder: Path, size: int, files: int = 1) -> Path:
     """Parts of a gzip file may be compressed apart, so one compressed MiB serves for all."""
-    path, packed_mib = folder / "sourcedir.tar.gz", gzip.compress(bytes(2**20))
+    path = folder / "sourcedir.tar.gz"
+    packed_mib = gzip.compress(bytes(2**20))
     with path.open("wb") as packed:
         for number in range(files):
             entry = member(f"zeros-{number}")
@@ -74,7 +77,7 @@ def zeros(folder: Path, size: int, files: int = 1) -> Path:
     return path
 
 
-def test_a_small_archive_that_becomes_very_large_is_refused_with_sizes_and_limit(
+def test_a_small_archive_of_very_large_content_is_refused_with_sizes_and_limit(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "code"
@@ -115,7 +118,7 @@ def test_files_folders_and_links_within_the_archive_are_unpacked(tmp_path: Path)
 @pytest.mark.parametrize(
     "key", ["data/a/../../x", "data/../x", "data//../x", "data/.", "data/a/.", "data/./a"]
 )
-def test_an_s3_key_that_leads_out_of_its_channel_is_refused(key: str) -> None:
+def test_an_s3_key_out_of_its_channel_is_refused(key: str) -> None:
     with pytest.raises(DataUnavailable, match="outside of its channel"):
         relative_name(key, "data/")
 

@@ -39,7 +39,7 @@ def test_jobs_are_taken_by_their_time_and_a_busy_job_only_when_it_is_done() -> N
     assert (machine.take(), machine.clock.now_ms()) == ("late", 2 * HOUR_MS)
 
 
-def test_a_job_that_is_scheduled_again_is_taken_once() -> None:
+def test_a_job_scheduled_again_is_taken_once() -> None:
     machine = Machine(may_jump=True)
     machine.check_at("twice", HOUR_MS)
     machine.check_at("other", 2 * HOUR_MS)

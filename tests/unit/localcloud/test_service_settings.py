@@ -40,7 +40,7 @@ def test_each_argument_sets_its_setting(tmp_path: Path) -> None:
     }
 
 
-def test_without_arguments_the_defaults_are_those_of_the_settings() -> None:
+def test_without_arguments_the_defaults_come_from_the_settings() -> None:
     settings = _read_settings(REQUIRED)
     own = {
         name: getattr(settings, name) for name in ("port", "state_folder", "aws_endpoint", "cores")

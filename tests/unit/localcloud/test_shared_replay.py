@@ -58,9 +58,15 @@ from traindyno.sagemaker.request import build_training_job_request
 from traindyno.sagemaker.shared_request import build_shared_job_request
 
 TRACE = Trace(name="trace", step_seconds=0.5, load_seconds=3.0)
-HOSTS, STEPS, EVERY = 2, 40, 10
+HOSTS = 2
+STEPS = 40
+EVERY = 10
 BEGAN_MS = 1_000_000
 Files = dict[str, bytes]
+COMPILED_IS_SLOW = (TRACE, replace(TRACE, match={"compiler": "inductor"}, step_seconds=1.0))
+SPEEDS = {"best": FAST, "level": LEVEL, "behind": SLOW}
+AGAIN = [f"{cell}-{number}" for number in (1, 2) for cell in ("best", "level")]
+Events = list[tuple[str, str | None, str | None]]
 
 
 def make_suite(**limits: Any) -> Suite:
@@ -154,7 +160,8 @@ def test_whenever_instances_are_lost_every_run_ends_exactly_once(faults: FaultIn
     job, work = simulated(faults)
     whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
     for cut_ms in [0, 1, *range(777, whole_ms, 3001), whole_ms - 2, whole_ms]:
-        first, second = training(BEGAN_MS, BEGAN_MS + cut_ms), training(5 * BEGAN_MS, None)
+        first = training(BEGAN_MS, BEGAN_MS + cut_ms)
+        second = training(5 * BEGAN_MS, None)
         restarted = replace(job, transitions=(first, second))
         sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + whole_ms)
         before, after = (session.ended for session in sessions)
@@ -182,7 +189,7 @@ def training(start_ms: int, end_ms: int | None) -> Transition:
     return Transition(status=SecondaryStatus.TRAINING, start_ms=start_ms, end_ms=end_ms, message="")
 
 
-def test_a_run_during_which_two_jobs_died_is_not_started_again(faults: FaultInjector) -> None:
+def test_a_run_during_two_job_deaths_is_not_started_again(faults: FaultInjector) -> None:
     job, work = simulated(faults)
     first, second, *later = job.simulated_runs
     files: Files = {}
@@ -220,7 +227,7 @@ def test_a_fault_of_a_process_ends_its_run_only(faults: FaultInjector, fault: st
     }
 
 
-def test_a_run_that_its_own_limit_ends_is_recorded_as_such(faults: FaultInjector) -> None:
+def test_a_run_ended_by_its_own_limit_is_recorded_as_such(faults: FaultInjector) -> None:
     job, work = simulated(faults, make_suite(max_run_seconds=10))
     session = next_session(job, work, (), start_ms=0)
     assert [(span.reason, span.end_ms - span.begin_ms) for span in session.spans] == [
@@ -231,7 +238,7 @@ def test_a_run_that_its_own_limit_ends_is_recorded_as_such(faults: FaultInjector
     }
 
 
-def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(
+def test_the_jobs_deadline_leaves_runs_and_ends_only_a_lone_one(
     faults: FaultInjector,
 ) -> None:
     # A tenth of the limit is kept for the job's end; each run takes 26 s, and the download before
@@ -250,10 +257,7 @@ def test_the_jobs_deadline_leaves_runs_and_ends_only_one_that_was_alone(
         assert (session.closed_ms or 0) <= max(limit * 900 - 45_000, 0)
 
 
-COMPILED_IS_SLOW = (TRACE, replace(TRACE, match={"compiler": "inductor"}, step_seconds=1.0))
-
-
-def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInjector) -> None:
+def test_a_hopeless_run_ends_as_under_the_parent(faults: FaultInjector) -> None:
     suite = replace(make_suite(), search=Search.RACE)
     job, work = simulated(faults, suite, COMPILED_IS_SLOW)
     is_slow = {
@@ -286,11 +290,6 @@ def test_a_run_that_cannot_win_ends_as_the_parent_would_end_it(faults: FaultInje
     least = 3 + 7 * (1.0 if is_slow[first.run.run_id] else 0.5)
     assert 0.9 * least < journal.warm_up_seconds < 0.6 * (first.end_ms - first.begin_ms) / 1000
     assert journal.start_seconds == pytest.approx(journal.warm_up_seconds)
-
-
-SPEEDS = {"best": FAST, "level": LEVEL, "behind": SLOW}
-AGAIN = [f"{cell}-{number}" for number in (1, 2) for cell in ("best", "level")]
-Events = list[tuple[str, str | None, str | None]]
 
 
 def racing_job(
@@ -359,7 +358,7 @@ def test_the_same_runs_begin_and_end_as_in_a_job_of_the_real_parent(
     ]
 
 
-def test_what_an_earlier_job_measured_counts_as_for_the_real_parent(
+def test_measurements_of_an_earlier_job_count_as_for_the_real_parent(
     faults: FaultInjector, tmp_path: Path
 ) -> None:
     real = racing_job(tmp_path, first={"waits": LONG_SECONDS})
@@ -398,13 +397,12 @@ def test_a_contender_of_this_machine_runs_until_it_is_told_apart(
     assert session.left == ()
 
 
-def test_contenders_that_are_cut_off_anywhere_end_once(
-    faults: FaultInjector, tmp_path: Path
-) -> None:
+def test_contenders_cut_off_anywhere_end_once(faults: FaultInjector, tmp_path: Path) -> None:
     job, work = replayed(racing_job(tmp_path).document(), faults)
     whole_ms = (next_session(job, work, (), start_ms=0).closed_ms or 0) + 1
     for cut_ms in range(0, whole_ms, 511):
-        first, second = training(BEGAN_MS, BEGAN_MS + cut_ms), training(5 * BEGAN_MS, None)
+        first = training(BEGAN_MS, BEGAN_MS + cut_ms)
+        second = training(5 * BEGAN_MS, None)
         restarted = replace(job, transitions=(first, second))
         sessions = sessions_of(restarted, work, second, until_ms=5 * BEGAN_MS + 2 * whole_ms)
         assert not sessions[0].ended & sessions[1].ended, cut_ms

@@ -77,7 +77,7 @@ def test_packages_are_installed_once_for_each_content_unless_the_image_has_them(
     ]
 
 
-def test_package_that_pip_cannot_find_is_an_error_with_pips_message_and_a_remedy(
+def test_a_package_unknown_to_pip_is_an_error_with_pips_message_and_a_remedy(
     code: Path, tmp_path: Path
 ) -> None:
     (code / "requirements.txt").write_text("--no-index\nno-such-package-of-anybody\n")
@@ -88,7 +88,7 @@ def test_package_that_pip_cannot_find_is_an_error_with_pips_message_and_a_remedy
     assert [path for path in (tmp_path / "cache").iterdir() if path.suffix != ".unfinished"] == []
 
 
-def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(
+def test_pip_gets_its_settings_and_the_environment_of_a_job_and_no_secret(
     code: Path, tmp_path: Path
 ) -> None:
     wheels = tmp_path / "wheels"
@@ -121,7 +121,7 @@ def test_pip_gets_its_settings_and_what_a_job_inherits_and_no_secret(
 
 def test_pip_ends_when_the_job_is_to_stop(code: Path, tmp_path: Path) -> None:
     (code / "requirements.txt").write_text("--no-index\nno-such-package-of-anybody\n")
-    found = install_requirements(
+    problem = install_requirements(
         code,
         python=sys.executable,
         cache=tmp_path,
@@ -129,7 +129,7 @@ def test_pip_ends_when_the_job_is_to_stop(code: Path, tmp_path: Path) -> None:
         environment=os.environ,
         should_stop=lambda: True,
     )
-    assert found is None
+    assert problem is None
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_torch_stays_the_environments_unless_the_file_excludes_its_version(
     assert not list(folder.glob("*.txt"))
 
 
-def test_the_torch_of_the_environment_is_left_where_pip_fails_with_it(
+def test_the_torch_of_the_environment_is_left_after_a_failure_of_pip(
     code: Path, tmp_path: Path, python_with_torch: str
 ) -> None:
     """pip goes back to old versions of a package in search of one that fits the environment's

@@ -8,7 +8,7 @@ from localcloud.home import Home
 from localcloud.temporary import TEMPORARY_PREFIX, job_temporary_environment
 
 
-def test_only_what_jobs_of_this_home_have_left_is_removed(tmp_path: Path) -> None:
+def test_only_leftovers_of_this_homes_jobs_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "tmp"
     for name in (f"{TEMPORARY_PREFIX}left", "ministack-lambda-1", "traindyno-1-mine"):
         (folder / name / "file").mkdir(parents=True)

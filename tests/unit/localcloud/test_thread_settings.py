@@ -32,5 +32,7 @@ def test_a_suites_thread_setting_is_the_only_one(
         shell={"MKL_NUM_THREADS": "1"},
         temporary=tmp_path,
     )
-    found = {name: value for name, value in environment.items() if name.endswith("_NUM_THREADS")}
-    assert found == {"OMP_NUM_THREADS": threads}
+    threads_by_library = {
+        name: value for name, value in environment.items() if name.endswith("_NUM_THREADS")
+    }
+    assert threads_by_library == {"OMP_NUM_THREADS": threads}

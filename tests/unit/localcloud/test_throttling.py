@@ -78,7 +78,7 @@ def test_boto3_tries_a_throttled_request_again(service: str, call: str) -> None:
     assert len(asked) == 2
 
 
-def test_the_share_that_is_asked_for_is_refused() -> None:
+def test_the_requested_share_is_refused() -> None:
     throttle = Throttle()
     assert throttle.refuse("/", {}) is None
     throttle.put_in_force(0.25, seed=1)
@@ -89,7 +89,8 @@ def test_the_share_that_is_asked_for_is_refused() -> None:
 
 @pytest.mark.parametrize(("service", "call"), CALLS.items(), ids=CALLS)
 def test_boto3_shows_the_reason_of_a_refusal(service: str, call: str) -> None:
-    client, reason = client_of(service), "the key is <not> that of this local cloud"
+    client = client_of(service)
+    reason = "the key is <not> that of this local cloud"
     asked = refused_by(client, lambda path, headers: error_answer(path, headers, DENIED, reason))
     with pytest.raises(ClientError) as caught:
         getattr(client, call)()

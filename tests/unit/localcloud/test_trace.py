@@ -120,7 +120,7 @@ def test_a_simulated_run_has_as_many_steps_as_last_the_least_time(
     assert total_steps(trace, read_work(job)) == steps
 
 
-def test_the_nominal_time_of_a_step_is_that_of_its_samples_on_one_device() -> None:
+def test_the_nominal_time_of_a_step_is_for_its_samples_on_one_device() -> None:
     def seconds(**settings: Any) -> float:
         job = job_of(make_cell(**{**FOUR_DEVICES, **settings}))
         return (
@@ -145,7 +145,7 @@ def test_a_job_of_another_program_has_a_nominal_batch_on_each_device() -> None:
         assert read_work(job).steps == 100
 
 
-def test_settings_that_name_no_batch_have_the_nominal_one() -> None:
+def test_settings_without_a_batch_have_the_nominal_one() -> None:
     assert samples_by_rank(plain_job(settings='{"strategy": "single"}')) == [DEFAULT_SAMPLES] * 2
 
 
@@ -170,7 +170,7 @@ def test_a_degree_of_more_processes_than_the_job_has_leaves_one_sample() -> None
 @pytest.mark.parametrize(
     ("strategy", "played"), [("fsdp", "closer"), ("ddp", "plain"), ("single", "recorded")]
 )
-def test_the_trace_that_names_most_of_a_jobs_values_is_played(strategy: str, played: str) -> None:
+def test_the_trace_naming_most_of_a_jobs_values_is_played(strategy: str, played: str) -> None:
     matches: dict[str, dict[str, Any]] = {
         "plain": {},
         "closer": {"strategy": "fsdp", "instance_type": "ml.g5.12xlarge"},
@@ -200,28 +200,27 @@ def test_a_scripts_own_mapping_of_a_known_name_has_nominal_values(
     name: str, field: str, value: Any
 ) -> None:
     """A script may have hyperparameters of these names that mean something else."""
-    plain, with_own = (
-        read_work(plain_job()),
-        read_work(plain_job(**{name: json.dumps({field: value})})),
-    )
+    plain = read_work(plain_job())
+    with_own = read_work(plain_job(**{name: json.dumps({field: value})}))
     assert replace(with_own, values={}) == replace(plain, values={})
 
 
 @pytest.mark.parametrize(("checkpoint", "evaluation"), [(0.01, 0.01), (6.0, 4.0)])
-def test_a_simulated_job_shows_what_the_full_run_does(checkpoint: float, evaluation: float) -> None:
+def test_a_simulated_job_shows_the_work_of_the_full_run(
+    checkpoint: float, evaluation: float
+) -> None:
     """One of each in its midst, whose cost is projected and whose time passes."""
     suite = make_suite(examples=10**6, measurement=Measurement(max_steps=40))
     schedule = FullRun(checkpoint_every_minutes=10, evaluate_every_steps=100)
     suite = replace(suite, workload=replace(suite.workload, full_run=schedule))
     run = make_run(make_cell())
     job = simulated(build_training_job_request(run, suite, attempt=1, settings=SETTINGS))
-    trace, work = (
-        replace(TRACE, checkpoint_seconds=checkpoint, evaluation_seconds=evaluation),
-        read_work(job),
-    )
+    trace = replace(TRACE, checkpoint_seconds=checkpoint, evaluation_seconds=evaluation)
+    work = read_work(job)
     silent = replace(TRACE, checkpoint_seconds=0.0, evaluation_seconds=0.0)
     seconds, plain = (
-        training_seconds(each, job, work, first_step=0, last_step=40) for each in (trace, silent)
+        training_seconds(played, job, work, first_step=0, last_step=40)
+        for played in (trace, silent)
     )
     assert seconds == pytest.approx(plain + checkpoint + evaluation)
     stretch = write_stretch(
@@ -236,7 +235,7 @@ def test_a_simulated_job_shows_what_the_full_run_does(checkpoint: float, evaluat
     throughput = result.measured.throughput if result.measured else None
     assert throughput is not None
     step_seconds = throughput.step_times.p50_seconds
-    found = scheduled.slower / throughput.steps_per_second
-    assert found == pytest.approx(
+    measured = scheduled.slower / throughput.steps_per_second
+    assert measured == pytest.approx(
         (step_seconds + evaluation / 100) * (1 + checkpoint / 600), rel=0.01
     )

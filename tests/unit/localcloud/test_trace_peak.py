@@ -23,7 +23,9 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.step_log.line import FAILURE_PREFIX
 from traindyno.core.step_log.reader import read_step_log
 
-WITH_PEAK = [each for each in instance_types().values() if each.device.half_flops]
+WITH_PEAK = [
+    instance_type for instance_type in instance_types().values() if instance_type.device.half_flops
+]
 P4D: dict[str, Any] = {"instance": "ml.p4d.24xlarge", "batch_size_per_device": 2}
 
 
@@ -35,7 +37,8 @@ def trace_at(share: float, instance: InstanceType, instances: int, dice: random.
     """A trace at this share of the peak of so many instances, with a batch of 2 on each device."""
     devices = instance.devices_per_instance * instances
     peak = (instance.device.half_flops or 0) * devices
-    flops, own_samples = 10 ** dice.uniform(9, 13), dice.choice([None, 1, 5])
+    flops = 10 ** dice.uniform(9, 13)
+    own_samples = dice.choice([None, 1, 5])
     seconds = (own_samples or 2) * devices * flops / (share * peak)
     recorded = (seconds * 0.5, seconds * 1.5) if dice.random() < 0.5 else ()
     return Trace(
@@ -54,13 +57,12 @@ def test_any_trace_above_the_peak_fails_its_job_and_any_below_runs(
     seed: int, faults: FaultInjector
 ) -> None:
     dice = random.Random(seed)
-    instance, instances, share = (
-        dice.choice(WITH_PEAK),
-        dice.choice([1, 2, 16]),
-        10 ** dice.uniform(-2, 1),
-    )
+    instance = dice.choice(WITH_PEAK)
+    instances = dice.choice([1, 2, 16])
+    share = 10 ** dice.uniform(-2, 1)
     cell = make_cell(instance=instance.name, instance_count=instances, batch_size_per_device=2)
-    job, trace = job_of(cell), trace_at(share, instance, instances, dice)
+    job = job_of(cell)
+    trace = trace_at(share, instance, instances, dice)
     rate = implied_rate(trace, job, read_work(job))
     assert rate.share_of_peak == pytest.approx(share)
     end = end_of(trace, job, faults)
@@ -104,7 +106,8 @@ def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(
 ) -> None:
     dice = random.Random(seed)
     job = job_of(make_cell(**P4D))
-    steady, slow = dice.randint(4, 99), [dice.uniform(1, 1000) for _ in range(dice.randint(1, 3))]
+    steady = dice.randint(4, 99)
+    slow = [dice.uniform(1, 1000) for _ in range(dice.randint(1, 3))]
     # 16 samples x 40 TFLOP / 0.01 s, of 8 x 312 TFLOPS
     trace = Trace(
         name="t",
@@ -136,7 +139,7 @@ def test_slow_steps_among_the_recorded_ones_hide_no_impossible_steady_step(
         ),
     ],
 )
-def test_what_is_not_known_is_said_and_refuses_nothing(
+def test_unknown_figures_are_said_and_refuse_nothing(
     instance: str, trace: Trace, reason: str, faults: FaultInjector
 ) -> None:
     job = plain_job(instance)

@@ -32,7 +32,7 @@ import json, os, random, sys
 sys.path.insert(0, os.path.join(os.path.dirname(sys.argv[0]), "code"))
 import function
 for line in sys.stdin:
-    found = {
+    answer = {
         "said": function.answer(line.strip()),
         "module": __name__,
         "folder": os.getcwd(),
@@ -44,7 +44,7 @@ for line in sys.stdin:
         "random": random.random(),
         "parent": os.getppid(),
     }
-    print(json.dumps(found), flush=True)
+    print(json.dumps(answer), flush=True)
     print("noted", file=sys.stderr)
 """
 
@@ -88,23 +88,23 @@ def ask(worker: Any, word: str) -> dict[str, Any]:
     return dict(json.loads(worker.stdout.readline()))
 
 
-def test_a_forked_worker_is_as_one_that_was_started(workers: ForkedWorkers, tmp_path: Path) -> None:
+def test_a_forked_worker_equals_a_started_one(workers: ForkedWorkers, tmp_path: Path) -> None:
     worker = start(workers, unpack(tmp_path / "a"), LAB="one")
-    found = ask(worker, "word")
-    assert (found["said"], found["module"], found["has_boto3"], found["has_lab"]) == (
+    answer = ask(worker, "word")
+    assert (answer["said"], answer["module"], answer["has_boto3"], answer["has_lab"]) == (
         "WORD",
         "__main__",
         True,
         False,
     )
-    assert found["environment"] == {"PATH": os.defpath, "LAB": "one"} | {
-        name: value for name, value in found["environment"].items() if name == "LC_CTYPE"
+    assert answer["environment"] == {"PATH": os.defpath, "LAB": "one"} | {
+        name: value for name, value in answer["environment"].items() if name == "LC_CTYPE"
     }
-    assert Path(found["folder"]).resolve() == (tmp_path / "a" / "code").resolve()
+    assert Path(answer["folder"]).resolve() == (tmp_path / "a" / "code").resolve()
     assert worker.stderr.readline() == "noted\n"
     assert worker.pid != os.getpid()
-    assert [server.process_id for server in workers.servers.values()] == [found["parent"]]
-    assert psutil.Process(found["parent"]).ppid() == os.getpid()
+    assert [server.process_id for server in workers.servers.values()] == [answer["parent"]]
+    assert psutil.Process(answer["parent"]).ppid() == os.getpid()
 
 
 def test_workers_end_with_their_input_by_a_signal_and_with_the_server(
@@ -127,15 +127,15 @@ def test_workers_of_one_archive_share_its_code_and_those_of_another_do_not(
 ) -> None:
     same = [start(workers, unpack(tmp_path / name)) for name in "ab"]
     other = start(workers, unpack(tmp_path / "c", answer="word[::-1]"))
-    found = [ask(worker, "word") for worker in (*same, other)]
-    assert [each["said"] for each in found] == ["WORD", "WORD", "drow"]
-    assert found[0]["random"] != found[1]["random"]
-    folders = {Path(each["folder"]).resolve() for each in found}
+    answers = [ask(worker, "word") for worker in (*same, other)]
+    assert [answer["said"] for answer in answers] == ["WORD", "WORD", "drow"]
+    assert answers[0]["random"] != answers[1]["random"]
+    folders = {Path(answer["folder"]).resolve() for answer in answers}
     assert len(folders) == 2
     assert all((folder / "__pycache__").is_dir() for folder in folders)
 
 
-def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own(
+def test_imports_of_handlers_happen_once_and_their_state_is_each_workers_own(
     workers: ForkedWorkers, tmp_path: Path
 ) -> None:
     note = tmp_path / "imports"
@@ -150,7 +150,7 @@ def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own
         "lambdas/second/handler.py": "import missing\n",
         "counted.py": counted,
     }
-    found = []
+    words = []
     for name in "ab":
         folder = unpack(tmp_path / name)
         packed = io.BytesIO()
@@ -160,31 +160,31 @@ def test_what_handlers_import_is_imported_once_and_its_state_is_each_workers_own
         (folder / "code.zip").write_bytes(packed.getvalue())
         with zipfile.ZipFile(packed) as archive:
             archive.extractall(folder / "code")
-        found.append(ask(start(workers, folder), name)["said"])
-    assert found == [["a"], ["b"]]
+        words.append(ask(start(workers, folder), name)["said"])
+    assert words == [["a"], ["b"]]
     assert note.read_text() == "imported "
 
 
-def test_what_forks_workers_is_replaced_after_a_kill(
+def test_the_forking_process_is_replaced_after_a_kill(
     workers: ForkedWorkers, tmp_path: Path
 ) -> None:
-    found = ask(start(workers, unpack(tmp_path / "a")), "word")
+    answer = ask(start(workers, unpack(tmp_path / "a")), "word")
     for name in "bc":
-        killed = found["parent"]
+        killed = answer["parent"]
         os.kill(killed, signal.SIGKILL)
-        found = ask(start(workers, unpack(tmp_path / name)), "word")
-        assert (found["said"], found["has_boto3"]) == ("WORD", True)
-        assert found["parent"] != killed
+        answer = ask(start(workers, unpack(tmp_path / name)), "word")
+        assert (answer["said"], answer["has_boto3"]) == ("WORD", True)
+        assert answer["parent"] != killed
 
 
-def test_where_no_server_starts_a_worker_is_started_as_before(
+def test_a_worker_without_a_server_is_started_as_before(
     workers: ForkedWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker_processes, "SERVER", tmp_path / "missing.py")
     worker = start(workers, unpack(tmp_path / "a"))
     assert isinstance(worker, subprocess.Popen)
-    found = ask(worker, "word")
-    assert (found["said"], found["has_boto3"], found["parent"]) == ("WORD", False, os.getpid())
+    answer = ask(worker, "word")
+    assert (answer["said"], answer["has_boto3"], answer["parent"]) == ("WORD", False, os.getpid())
     assert worker.communicate(timeout=10) == ("", "noted\n")
     assert worker.returncode == 0
 

@@ -14,8 +14,9 @@ def tiny_wheel(value: int) -> bytes:
 def packed_wheel(
     name: str, version: str, *, source: str = "", requires: str = "", tag: str = "py3-none-any"
 ) -> bytes:
-    """``source`` is that of its module; ``requires`` is a requirement, or empty."""
-    packed, about = io.BytesIO(), f"{name}-{version}.dist-info"
+    """A wheel of one module with this source, and with a requirement or none."""
+    packed = io.BytesIO()
+    about = f"{name}-{version}.dist-info"
     needs = f"Requires-Dist: {requires}\n" if requires else ""
     with zipfile.ZipFile(packed, "w") as wheel:
         wheel.writestr(f"{name}.py", source)

@@ -32,17 +32,18 @@ def race(given: dict[str, float]) -> int:
     ``differ``.
     """
     time.sleep(given["late"])
-    began, rank = time.time(), int(os.environ.get("RANK", "0"))
+    began = time.time()
+    rank = int(os.environ.get("RANK", "0"))
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
     steps = [step(number, began, given) for number in range(int(given["steps"]))]
     ranks = range(int(given["processes"])) if "processes" in given else [rank]
-    for each in ranks:
+    for process in ranks:
         about = environment_line(
-            began, each, max(world_size, len(ranks)), os.environ["SM_CURRENT_HOST"], {}
+            began, process, max(world_size, len(ranks)), os.environ["SM_CURRENT_HOST"], {}
         )
-        sums = [7, 8, 9 + each * int(given["differ"])]
+        sums = [7, 8, 9 + process * int(given["differ"])]
         first = phase_line(FIRST_BATCHES, began, began, {CHECKSUMS: sums})
-        write(each, began, [about, *([first] if "processes" in given else []), *steps])
+        write(process, began, [about, *([first] if "processes" in given else []), *steps])
     time.sleep(60.0 if os.environ["TRAINDYNO_RUN_ID"] == "warm-up" else given["waits"])
     write(rank, began, [end_line(time.time(), int(given["steps"]))])
     time.sleep(given["lingers"])
@@ -52,7 +53,8 @@ def race(given: dict[str, float]) -> int:
 def step(number: int, began: float, given: dict[str, float]) -> dict[str, object]:
     """The spread of the steps is not 0."""
     seconds = given["seconds"]
-    begin, end = began + number * seconds, began + (number + 1 + 0.01 * (number % 2)) * seconds
+    begin = began + number * seconds
+    end = began + (number + 1 + 0.01 * (number % 2)) * seconds
     return step_line(
         step=number + 1,
         begin=begin,

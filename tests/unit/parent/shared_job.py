@@ -59,7 +59,8 @@ class SharedJob:
 
     def start(self, job_name: str = "job-a1", host: str = "algo-1") -> "subprocess.Popen[str]":
         """The parent of one host, as the training toolkit starts it."""
-        code, opt_ml = self.root / "code", self.root / host
+        code = self.root / "code"
+        opt_ml = self.root / host
         code.mkdir(exist_ok=True)
         for program in self.programs:
             shutil.copy(program, code)

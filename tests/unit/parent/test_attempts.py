@@ -19,6 +19,31 @@ from traindyno.parent.attempt import TimeLeft
 from traindyno.parent.document import JobOrder
 from traindyno.parent.ends import EndVerdict, whole_ends
 
+PATIENT = {"grace_seconds": 20}
+CHECKPOINTS = {"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state"}
+# As torchrun does: a stop goes to its process, which counts how often it comes.
+TORCHRUN = """
+import signal, subprocess, sys
+rank = subprocess.Popen([sys.executable, *sys.argv[sys.argv.index("train.py"):]])
+signal.signal(signal.SIGTERM, lambda *_: rank.send_signal(signal.SIGTERM))
+sys.exit(rank.wait())
+"""
+DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "log shorter": lambda log, _end: log.write_text("be"),
+    "log other": lambda log, _end: log.write_text(log.read_text().upper()),
+    "log gone": lambda log, _end: log.unlink(),
+    "end cut off": lambda _log, end: end.write_text(end.read_text()[:-20]),
+    "end empty": lambda _log, end: end.write_text(""),
+    "end of another run": lambda _log, end: end.write_text(end.read_text().replace('"a"', '"b"')),
+    "end of a later version": lambda _log, end: end.write_text(
+        end.read_text().replace('"version": 1', '"version": 2')
+    ),
+    "end of two hosts": lambda _log, end: end.write_text(
+        json.dumps({**json.loads(end.read_text()), "hosts": ["algo-1", "algo-2"]})
+    ),
+}
+ORDER = JobOrder("j1", "train.py", "local.cpu", 1000.0, None, 100.0, ())
+
 
 def has_ended(job: SharedJob) -> bool:
     return any(True for _ in whole_ends(job.folder(), "a"))
@@ -26,10 +51,6 @@ def has_ended(job: SharedJob) -> bool:
 
 def sleeps(job: SharedJob, run_id: str, job_name: str = "job-a1") -> bool:
     return "sleeps" in job.log(run_id, job_name)
-
-
-PATIENT = {"grace_seconds": 20}
-CHECKPOINTS = {"TRAINDYNO_CHECKPOINT_DIRECTORY": "/opt/ml/checkpoints/state"}
 
 
 def test_the_jobs_deadline_ends_its_first_run_and_leaves_the_others(tmp_path: Path) -> None:
@@ -83,7 +104,7 @@ def test_a_run_ends_at_its_own_limit(tmp_path: Path) -> None:
     assert job.events()[-2:] == [("run_ended", "a", "time_limit"), ("parent_ended", None, None)]
 
 
-def test_a_stop_that_reaches_all_processes_is_no_failure_of_the_run(tmp_path: Path) -> None:
+def test_a_stop_reaching_all_processes_is_no_failure_of_the_run(tmp_path: Path) -> None:
     job = SharedJob(root=tmp_path, runs=[run_document("a", "--sleep", "600")])
     with job.start() as guard:
         wait_until(partial(sleeps, job, "a"))
@@ -92,15 +113,6 @@ def test_a_stop_that_reaches_all_processes_is_no_failure_of_the_run(tmp_path: Pa
             os.kill(number, signal.SIGTERM)
         assert guard.wait(60) == 128 + signal.SIGTERM
     assert job.events()[-2:] == [("run_left", "a", "stopped"), ("parent_ended", None, "stopped")]
-
-
-# As torchrun does: a stop goes to its process, which counts how often it comes.
-TORCHRUN = """
-import signal, subprocess, sys
-rank = subprocess.Popen([sys.executable, *sys.argv[sys.argv.index("train.py"):]])
-signal.signal(signal.SIGTERM, lambda *_: rank.send_signal(signal.SIGTERM))
-sys.exit(rank.wait())
-"""
 
 
 @pytest.mark.parametrize("launcher", ["process", "torchrun"])
@@ -162,7 +174,7 @@ def test_no_process_outlives_a_killed_parent(which: str, tmp_path: Path) -> None
     assert guard.returncode == (-signal.SIGKILL if which == "guard" else 128 + signal.SIGKILL)
 
 
-def test_a_run_during_which_two_jobs_died_is_not_started_again(tmp_path: Path) -> None:
+def test_a_run_during_two_job_deaths_is_not_started_again(tmp_path: Path) -> None:
     runs = [run_document("a"), run_document("b", "--sleep", "600"), run_document("c")]
     job = SharedJob(root=tmp_path, runs=runs)
     for name in ("job-a1", "job-a2"):
@@ -182,7 +194,7 @@ def has_parent_ended(job: SharedJob, name: str) -> bool:
 
 
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGKILL"])
-def test_a_run_that_ends_its_parent_or_guard_is_given_up_and_the_others_go_on(
+def test_a_run_ending_its_parent_or_guard_is_given_up_and_the_others_go_on(
     signal_name: str, tmp_path: Path
 ) -> None:
     """SIGTERM to its parent, as scripts end a launcher, and SIGKILL to its guard."""
@@ -204,8 +216,8 @@ def test_a_run_that_ends_its_parent_or_guard_is_given_up_and_the_others_go_on(
     ]
 
 
-def test_a_run_whose_job_was_stopped_or_started_again_has_ended_no_parent(tmp_path: Path) -> None:
-    """``cut_off`` names the jobs that the lab stopped; a spot job starts again under its name."""
+def test_a_run_with_a_stopped_or_restarted_job_has_ended_no_parent(tmp_path: Path) -> None:
+    """The lab has stopped the jobs in ``cut_off``; a spot job starts again under its name."""
     job = SharedJob(root=tmp_path, runs=[run_document("a")], limits={"cut_off": ["job-a2"]})
     left = (
         '{"event": "parent_started"}\n{"event": "run_began", "run_id": "a"}\n'
@@ -221,7 +233,7 @@ def test_a_run_whose_job_was_stopped_or_started_again_has_ended_no_parent(tmp_pa
     assert job.events("job-a3")[1:-1] == [("run_began", "a", None), ("run_ended", "a", "exited")]
 
 
-def test_ends_that_a_run_has_forged_skip_no_run_and_change_none(tmp_path: Path) -> None:
+def test_ends_forged_by_a_run_skip_no_run_and_change_none(tmp_path: Path) -> None:
     """Of a run that failed before it, of one that comes after it, and of one that is left."""
     runs = [
         run_document("a", "--exit", "3"),
@@ -240,7 +252,7 @@ def test_ends_that_a_run_has_forged_skip_no_run_and_change_none(tmp_path: Path) 
     assert ("run_left", "d", "stopped") in job.events()
 
 
-def test_a_run_that_the_jobs_limit_cut_off_has_not_died(tmp_path: Path) -> None:
+def test_a_run_cut_off_by_the_jobs_limit_has_not_died(tmp_path: Path) -> None:
     """No signal told the parent, twice: the next attempts' documents name the jobs that the service
     ended.
     """
@@ -274,23 +286,7 @@ def test_a_start_under_the_same_name_is_no_death(tmp_path: Path) -> None:
     }
 
 
-DAMAGES: dict[str, Callable[[Path, Path], object]] = {
-    "log shorter": lambda log, _end: log.write_text("be"),
-    "log other": lambda log, _end: log.write_text(log.read_text().upper()),
-    "log gone": lambda log, _end: log.unlink(),
-    "end cut off": lambda _log, end: end.write_text(end.read_text()[:-20]),
-    "end empty": lambda _log, end: end.write_text(""),
-    "end of another run": lambda _log, end: end.write_text(end.read_text().replace('"a"', '"b"')),
-    "end of a later version": lambda _log, end: end.write_text(
-        end.read_text().replace('"version": 1', '"version": 2')
-    ),
-    "end of two hosts": lambda _log, end: end.write_text(
-        json.dumps({**json.loads(end.read_text()), "hosts": ["algo-1", "algo-2"]})
-    ),
-}
-
-
-def test_a_run_whose_files_are_damaged_runs_again(tmp_path: Path) -> None:
+def test_a_run_with_damaged_files_runs_again(tmp_path: Path) -> None:
     job = SharedJob(root=tmp_path, runs=[run_document("a")])
     assert job.carry()[0] == 0
     log = job.folder() / "a/step_log/job-a1/rank-0.jsonl"
@@ -307,7 +303,7 @@ def test_a_run_whose_files_are_damaged_runs_again(tmp_path: Path) -> None:
     assert has_ended(job)
 
 
-def test_an_end_that_cannot_be_written_leaves_the_run_and_no_other(tmp_path: Path) -> None:
+def test_an_unwritable_end_leaves_the_run_and_no_other(tmp_path: Path) -> None:
     job = SharedJob(root=tmp_path, runs=[run_document("a"), run_document("b")])
     journal = job.folder() / "journal" / "job-a1" / "algo-1.jsonl"
     for folder in (journal.parent, job.folder() / "a"):
@@ -321,14 +317,11 @@ def test_an_end_that_cannot_be_written_leaves_the_run_and_no_other(tmp_path: Pat
     assert (job.end("b") or {})["exit_code"] == 0
 
 
-ORDER = JobOrder("j1", "train.py", "local.cpu", 1000.0, None, 100.0, ())
-
-
 @pytest.mark.parametrize("is_first", [False, True])
 @pytest.mark.parametrize("spent_seconds", [0, 500, 899, 901, 5000])
 @pytest.mark.parametrize("run_limit", [None, 10.0, 1000.0])
 @pytest.mark.parametrize("run_took", [0, 9, 11, 1001])
-def test_the_limit_that_is_over_first_decides(
+def test_the_first_reached_limit_decides(
     is_first: bool, spent_seconds: float, run_limit: float | None, run_took: float
 ) -> None:
     left = TimeLeft(ORDER._replace(max_run_seconds=run_limit), time.time() - spent_seconds)

@@ -38,15 +38,15 @@ def measured_batch(job: SharedJob, run_id: str = "a", job_name: str = "job-a1") 
     return int(samples)
 
 
-@pytest.mark.parametrize(("first", "room", "found"), [(24, 37, 37), (24, 14, 14), (1, 1, 1)])
+@pytest.mark.parametrize(("first", "room", "batch"), [(24, 37, 37), (24, 14, 14), (1, 1, 1)])
 def test_the_largest_batch_is_found_within_one_probe(
-    tmp_path: Path, first: int, room: int, found: int
+    tmp_path: Path, first: int, room: int, batch: int
 ) -> None:
     job = job_of(tmp_path, searching(first, "--room", str(room)))
     job.succeed()
     end = known(job.end("a"))
-    assert (end["reason"], end["exit_code"], end["batch"]["batch"]) == ("exited", 0, found)
-    assert measured_batch(job) == found
+    assert (end["reason"], end["exit_code"], end["batch"]["batch"]) == ("exited", 0, batch)
+    assert measured_batch(job) == batch
     probes = end["batch"]["probes"]
     assert len(probes) <= MOST_PROBES
     for probe in probes:
@@ -60,17 +60,17 @@ def test_the_largest_batch_is_found_within_one_probe(
     assert all(name.startswith("a/step_log/") for name in end["files"])
 
 
-def test_a_batch_whose_allocator_retried_is_not_measured(tmp_path: Path) -> None:
+def test_a_batch_with_allocator_retries_is_not_measured(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(24, "--room", "37", "--retries-from", "26"))
     job.succeed()
     end = known(job.end("a"))
     assert end["batch"]["batch"] == measured_batch(job) == 25
     told = {probe["batch"]: (probe["fits"], probe["retries"]) for probe in end["batch"]["probes"]}
-    assert all(each == (batch < 26, 2 * (26 <= batch <= 37)) for batch, each in told.items())
+    assert all(probe == (batch < 26, 2 * (26 <= batch <= 37)) for batch, probe in told.items())
     assert told[36] == (False, 2)
 
 
-def test_only_batches_that_keep_the_global_batch_are_probed(tmp_path: Path) -> None:
+def test_only_batches_keeping_the_global_batch_are_probed(tmp_path: Path) -> None:
     """48 samples on 2 replicas: 37 would fit, and 24 divides."""
     possible = [1, 2, 3, 4, 6, 8, 12, 24]
     run = searching(9, "--room", "37")
@@ -81,19 +81,20 @@ def test_only_batches_that_keep_the_global_batch_are_probed(tmp_path: Path) -> N
     assert [probe["batch"] for probe in end["batch"]["probes"]] == [8, 12, 24]
 
 
-def test_the_best_batch_is_the_fitting_one_with_the_highest_rate(tmp_path: Path) -> None:
+def test_the_best_batch_is_the_fastest_fitting_one(tmp_path: Path) -> None:
     job = job_of(tmp_path, searching(4, "--room", "20", "--slow-from", "10", choice=BEST))
     job.carry()
     end = known(job.end("a"))
     assert end["batch"]["batch"] == measured_batch(job) == 8
 
 
-def test_a_run_that_fails_otherwise_ends_the_search_and_fails(tmp_path: Path) -> None:
+def test_a_run_failing_otherwise_ends_the_search_and_fails(tmp_path: Path) -> None:
     job = job_of(
         tmp_path, searching(4, "--breaks-from", "2"), searching(4, "--room", "0", run_id="b")
     )
     job.carry()
-    broken, tiny = job.end("a"), job.end("b")
+    broken = job.end("a")
+    tiny = job.end("b")
     assert broken is not None
     assert tiny is not None
     assert (broken["exit_code"], broken["batch"]) == (1, {"batch": 4, "probes": []})
@@ -106,7 +107,7 @@ def test_a_run_that_fails_otherwise_ends_the_search_and_fails(tmp_path: Path) ->
     assert "MemoryError" in tiny["failure"]
 
 
-def test_a_larger_batch_that_fails_otherwise_leaves_the_one_that_fits(tmp_path: Path) -> None:
+def test_a_larger_batch_failing_otherwise_leaves_the_fitting_one(tmp_path: Path) -> None:
     """Such as one that is larger than the data: no probe tells whether its memory would do."""
     job = job_of(tmp_path, searching(4, "--breaks-from", "8"))
     assert job.carry()[0] == 0
@@ -137,10 +138,8 @@ def write_journal(
     path.write_text("".join(json.dumps(line) + "\n" for line in (started, *lines)))
 
 
-@pytest.mark.parametrize(("deaths", "found"), [(1, 24), (2, 23)])
-def test_a_batch_with_which_two_jobs_died_does_not_fit(
-    tmp_path: Path, deaths: int, found: int
-) -> None:
+@pytest.mark.parametrize(("deaths", "batch"), [(1, 24), (2, 23)])
+def test_a_batch_of_two_dead_jobs_does_not_fit(tmp_path: Path, deaths: int, batch: int) -> None:
     """The run has not died: it had not begun.
 
     A host that is lost once says nothing of the batch.
@@ -153,7 +152,7 @@ def test_a_batch_with_which_two_jobs_died_does_not_fit(
     write_journal(job, "job-a2", begun)
     job.succeed("job-a2")
     end = job.end("a", "job-a2") or {}
-    assert (end["reason"], end["batch"]["batch"]) == ("exited", found)
+    assert (end["reason"], end["batch"]["batch"]) == ("exited", batch)
     died = {
         "batch": 24,
         "fits": False,
@@ -169,7 +168,7 @@ def with_limit(job: SharedJob, seconds: int) -> SharedJob:
 
 
 @pytest.mark.parametrize("hangs_from", [1, 8])
-def test_probes_that_reach_the_jobs_deadline_leave_the_run(tmp_path: Path, hangs_from: int) -> None:
+def test_probes_reaching_the_jobs_deadline_leave_the_run(tmp_path: Path, hangs_from: int) -> None:
     """A job in which not even one probe ended has a limit that is too short for any: its run shows
     that.
     """
@@ -183,7 +182,7 @@ def test_probes_that_reach_the_jobs_deadline_leave_the_run(tmp_path: Path, hangs
         assert job.journal()[-2]["began"] is True
 
 
-def test_a_run_whose_probes_took_its_jobs_time_has_the_next_job_for_itself(tmp_path: Path) -> None:
+def test_a_run_with_probes_as_long_as_its_job_has_the_next_job_for_itself(tmp_path: Path) -> None:
     job = with_limit(job_of(tmp_path, searching(1, "--room", "1", "--goes-on", "600")), 10)
     assert job.carry()[0] == 0
     assert job.events()[-2] == ("run_left", "a", "deadline")

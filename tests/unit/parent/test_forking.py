@@ -58,7 +58,8 @@ for line in sys.stdin:
 
 
 def forking_job(root: Path, forking: str, *runs: dict[str, Any], **limits: float) -> SharedJob:
-    train, ranks = root / "traindyno_train.py", root / "traindyno_ranks.py"
+    train = root / "traindyno_train.py"
+    ranks = root / "traindyno_ranks.py"
     shutil.copy(Path(__file__).with_name("train.py"), train)
     ranks.write_text(FORKING[forking])
     return SharedJob(root=root, runs=runs, programs=(train, ranks), limits=limits)
@@ -75,11 +76,12 @@ def carried(root: Path, forking: str) -> tuple[SharedJob, str]:
 
 
 @pytest.mark.parametrize("forking", ["fails", "unfit"])
-def test_without_a_process_that_can_fork_runs_start_as_ever(forking: str, tmp_path: Path) -> None:
+def test_without_a_forking_process_runs_start_as_ever(forking: str, tmp_path: Path) -> None:
     job, output = carried(tmp_path, forking)
     assert output.count("tries") == 1
     for place, run_id in enumerate(("a", "b"), start=1):
-        end, (began, said) = job.end(run_id) or {}, job.log(run_id)
+        end = job.end(run_id) or {}
+        (began, said) = job.log(run_id)
         assert (end["exit_code"], end["leftovers"]["processes"], began) == (0, 0, "began")
         assert json.loads(said) == {"place": place, "forked": False}
 
@@ -107,7 +109,7 @@ def test_imports_are_over_before_a_run_begins(tmp_path: Path) -> None:
     ]
 
 
-def test_a_run_whose_imports_are_stopped_has_not_begun(tmp_path: Path) -> None:
+def test_a_run_with_stopped_imports_has_not_begun(tmp_path: Path) -> None:
     job = forking_job(tmp_path, "endless", run_document("a"))
     log = tmp_path / "algo-1" / "output" / "data" / "logs" / "a.algo-1.log"
     job.stop(lambda: log.exists() and "imports" in log.read_text())
@@ -121,7 +123,7 @@ def test_no_run_waits_for_imports_beyond_the_jobs_deadline(tmp_path: Path) -> No
     assert job.events()[1:-1] == [("run_began", "a", None), ("run_ended", "a", "time_limit")]
 
 
-def test_a_run_ends_with_the_process_that_forked_it(tmp_path: Path) -> None:
+def test_a_run_ends_with_its_forking_process(tmp_path: Path) -> None:
     job, _ = carried(tmp_path, "dies")
     assert [(job.end(run_id) or {})["signal"] for run_id in ("a", "b")] == [9, 9]
 
@@ -137,12 +139,11 @@ def start_in(folder: Path, forking: str, output: IO[bytes]) -> Start:
     )
 
 
-def test_imports_that_are_not_waited_for_any_longer_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overlong_imports_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No later run waits for them again."""
     monkeypatch.chdir(tmp_path)
-    launcher, answers = ForkingLauncher(), iter([True, True, False])
+    launcher = ForkingLauncher()
+    answers = iter([True, True, False])
     with (tmp_path / "output").open("wb") as output:
         setting = start_in(tmp_path, "endless", output).setting
         assert not launcher.make_ready(setting, lambda: next(answers))

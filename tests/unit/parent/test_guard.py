@@ -19,14 +19,14 @@ sys.exit(under_guard(work))
 """
 
 
-def test_a_parent_that_a_run_has_stopped_is_continued() -> None:
+def test_a_parent_stopped_by_a_run_is_continued() -> None:
     assert (
         subprocess.run([sys.executable, "-c", STOPPED_PARENT], timeout=30, check=False).returncode
         == 7
     )
 
 
-def test_a_parent_removes_no_folder_that_it_has_not_made(tmp_path: Path) -> None:
+def test_a_parent_removes_no_folder_made_by_others(tmp_path: Path) -> None:
     """Names like those of a person's files, and of other parents that are gone or alive."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

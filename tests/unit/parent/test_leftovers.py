@@ -23,7 +23,7 @@ def nvidia_smi(folder: Path) -> Path:
     return program
 
 
-def test_a_device_is_free_when_it_has_what_it_had_at_the_start(tmp_path: Path) -> None:
+def test_a_device_is_free_with_the_memory_of_the_start(tmp_path: Path) -> None:
     devices = Devices(str(nvidia_smi(tmp_path)))
     assert devices.wait_until_free(lambda: None, 0) == 0
     (tmp_path / "used").write_text("10\n5020\n")
@@ -39,14 +39,14 @@ def free_after(moment: float, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["[N/A]\n", ""])
-def test_a_device_that_says_nothing_is_not_waited_for(answer: str, tmp_path: Path) -> None:
+def test_a_silent_device_is_not_waited_for(answer: str, tmp_path: Path) -> None:
     program = nvidia_smi(tmp_path)
     (tmp_path / "used").write_text(answer)
     assert Devices(str(program)).wait_until_free(lambda: None, 0) == 0
     assert Devices(str(tmp_path / "nothing")).wait_until_free(lambda: None, 0) == 0
 
 
-def test_a_run_whose_device_is_busy_is_not_started(tmp_path: Path) -> None:
+def test_a_run_with_a_busy_device_is_not_started(tmp_path: Path) -> None:
     job = device_job(tmp_path)
     job.succeed()
     assert (job.end("a") or {})["leftovers"]["device_mebibytes"] == 9000

@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from itertools import count
 from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.unit.parent.shared_job import ENTRY, SharedJob, run_document
 from tests.unit.run_samples import known
+from traindyno.core.jobs.journal_format import EQUAL_BATCHES
 from traindyno.core.step_log.line import (
     BATCH_SEARCH,
+    CHECKSUMS,
+    FIRST_BATCHES,
     KEPT_STEPS,
     SETUP,
     environment_line,
@@ -22,13 +26,18 @@ from traindyno.core.step_log.line import (
     step_line,
 )
 from traindyno.figures.in_job.outpaced import MOST_STEPS
+from traindyno.parent.conduct import Race
+from traindyno.parent.peers import Peers
 from traindyno.parent.step_times import RunLogs, StepsSoFar, work_per_sample
 
 PROGRAM = Path(__file__).with_name("racing.py")
 RACE = {"race": {"samples": 1e6}}
-FAST, LEVEL, SLOW = 0.1, 0.105, 0.35
+FAST = 0.1
+LEVEL = 0.105
+SLOW = 0.35
 # If no run is ended, the test fails after this time.
 LONG_SECONDS = 40.0
+NUMBERS = count(1)
 
 
 def racing(run_id: str, seconds: float, **given: Any) -> dict[str, Any]:
@@ -45,7 +54,7 @@ def reasons(job: SharedJob, job_name: str = "job-a1") -> dict[str | None, str | 
     }
 
 
-def test_a_run_that_cannot_win_ends_with_its_bound(tmp_path: Path) -> None:
+def test_a_hopeless_run_ends_with_its_bound(tmp_path: Path) -> None:
     job = race(
         tmp_path,
         racing("first", SLOW),
@@ -107,11 +116,9 @@ def test_a_slow_run_goes_on(
     assert (job.end("behind") or {})["bound"] is None
 
 
-def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
-    behind, warms_up = (
-        racing("behind", SLOW, steps=4, waits=LONG_SECONDS),
-        racing("warms-up", SLOW, steps=1, waits=3.0),
-    )
+def test_a_run_with_an_overlong_step_ends(tmp_path: Path) -> None:
+    behind = racing("behind", SLOW, steps=4, waits=LONG_SECONDS)
+    warms_up = racing("warms-up", SLOW, steps=1, waits=3.0)
     job = race(tmp_path, racing("best", FAST), behind, warms_up)
     job.entry = (
         f"from traindyno.figures.in_job import outpaced; outpaced.STALL_SECONDS = 1.5; {ENTRY}"
@@ -132,7 +139,7 @@ def test_a_run_whose_step_lasts_too_long_ends(tmp_path: Path) -> None:
     ],
     ids=["built-in task", "it may evaluate", "script"],
 )
-def test_a_first_run_that_stalls_is_ended_by_its_own_earlier_steps(
+def test_a_stalling_first_run_is_ended_by_its_own_earlier_steps(
     hyperparameters: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     waits = LONG_SECONDS if reason == "stalled" else 2.5
@@ -146,7 +153,7 @@ def test_a_first_run_that_stalls_is_ended_by_its_own_earlier_steps(
 
 
 @pytest.mark.parametrize("limits", [RACE, {}], ids=["race", "grid"])
-def test_a_run_whose_processes_count_the_same_batches_ends_at_once(
+def test_a_run_with_processes_counting_the_same_batches_ends_at_once(
     limits: dict[str, Any], tmp_path: Path
 ) -> None:
     same = racing("same", FAST, processes=2, waits=LONG_SECONDS)
@@ -154,6 +161,28 @@ def test_a_run_whose_processes_count_the_same_batches_ends_at_once(
     job = race(tmp_path, same, own, limits=limits)
     assert job.carry()[0] == 0
     assert reasons(job) == {"same": "equal_batches", "own": "exited"}
+
+
+@pytest.mark.parametrize(("differ", "verdict"), [(0, EQUAL_BATCHES), (1, None)])
+def test_the_first_batches_of_two_hosts_are_compared(
+    differ: int, verdict: str | None, tmp_path: Path
+) -> None:
+    job: Any = SimpleNamespace(race_samples=None, instance_type="local.cpu", runs=(), again=())
+    run: Any = SimpleNamespace(run_id="a")
+    words: dict[str, str] = {}
+    said = []
+    for rank in range(2):
+        peers = Peers()
+        peers.rank, peers.count, peers._words = rank, 2, words
+        folder = tmp_path / f"{rank}"
+        (folder / "a" / "job").mkdir(parents=True)
+        host = SimpleNamespace(environment={}, job_name="job", step_log=folder.joinpath)
+        attempt: Any = SimpleNamespace(host=host, peers=peers, job=job)
+        judge = Race(attempt, [], {}).judge_of(run)
+        first = phase_line(FIRST_BATCHES, 0.0, 0.0, {CHECKSUMS: [7, 8, 9 + rank * differ]})
+        written(folder / "a" / "job", environment(2), first, rank=rank)
+        said.append(judge())
+    assert [end and end.reason for end in said] == [None, verdict]
 
 
 def test_the_contenders_run_again_after_the_last_run(tmp_path: Path) -> None:
@@ -192,7 +221,7 @@ def test_a_failed_run_outpaces_no_other(tmp_path: Path) -> None:
     assert reasons(job)["behind"] == "exited"
 
 
-def test_runs_of_a_job_that_died_still_outpace_others(tmp_path: Path) -> None:
+def test_runs_of_a_dead_job_still_outpace_others(tmp_path: Path) -> None:
     """The run in progress begins again, and is compared with what ended in the earlier job."""
     behind = racing("behind", SLOW, waits=LONG_SECONDS, first={"steps": 3})
     job = race(tmp_path, racing("best", FAST), behind)
@@ -206,7 +235,7 @@ def test_runs_of_a_job_that_died_still_outpace_others(tmp_path: Path) -> None:
     assert (job.end("behind", "job-a2") or {})["bound"]["by"] == "best"
 
 
-def test_what_a_run_logged_before_an_interruption_does_not_end_it(tmp_path: Path) -> None:
+def test_the_log_of_a_run_before_an_interruption_does_not_end_it(tmp_path: Path) -> None:
     """A spot job goes on under its name. The run is judged by its own steps only."""
     job = race(tmp_path, racing("best", FAST), racing("level", LEVEL, late=1.2))
     before = job.folder() / "level" / "step_log" / "job-a1"
@@ -216,12 +245,14 @@ def test_what_a_run_logged_before_an_interruption_does_not_end_it(tmp_path: Path
     assert reasons(job) == {"best": "exited", "level": "exited"}
 
 
-def test_a_throw_away_run_takes_what_is_cold(tmp_path: Path) -> None:
+def test_a_throw_away_run_takes_the_cold_start(tmp_path: Path) -> None:
     """It is the first run, ended after some steps; nothing of it is among the results."""
     job = race(tmp_path, racing("a", SLOW), racing("b", SLOW), limits={"warm_up_steps": 7})
     job.succeed()
     assert [event for event, *_ in job.events()] == [
-        *("parent_started", "warm_up_began", "warmed_up"),
+        "parent_started",
+        "warm_up_began",
+        "warmed_up",
         *("run_began", "run_ended") * 2,
         "parent_ended",
     ]
@@ -235,7 +266,7 @@ def test_a_throw_away_run_takes_what_is_cold(tmp_path: Path) -> None:
     assert "warm_up_began" not in {event for event, *_ in job.events("job-a2")}
 
 
-def test_a_throw_away_run_in_which_a_job_died_is_left_out(tmp_path: Path) -> None:
+def test_a_throw_away_run_with_a_dead_job_is_left_out(tmp_path: Path) -> None:
     job = race(tmp_path, racing("a", SLOW), limits={"warm_up_steps": 1000})
     job.die("job-a1", lambda: "warm_up_began" in {event for event, *_ in job.events()})
     assert job.carry("job-a2")[0] == 0
@@ -251,9 +282,6 @@ def environment(world_size: int = 1, **facts: Any) -> dict[str, Any]:
     return environment_line(0.0, 0, world_size, "algo-1", facts)
 
 
-NUMBERS = count(1)
-
-
 def step(begin: float, end: float, **fields: Any) -> dict[str, Any]:
     numbered = {"step": next(NUMBERS), "samples": 4, "loss": 1.0, **fields}
     return step_line(begin=begin, end=end, wait_seconds=0.0, **numbered)
@@ -264,7 +292,7 @@ def written(folder: Path, *lines: dict[str, Any], rank: int = 0, start: int = 1)
         file.write("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_steps_are_those_that_all_processes_have_ended(tmp_path: Path) -> None:
+def test_steps_are_those_ended_by_all_processes(tmp_path: Path) -> None:
     logs = RunLogs(tmp_path, hosts=1)
     written(tmp_path, environment(2), step(10, 11), step(11, 12))
     logs.read_new()
@@ -275,8 +303,8 @@ def test_steps_are_those_that_all_processes_have_ended(tmp_path: Path) -> None:
             'not JSON\n{"kind": "step"}\n' + json.dumps(step(13, 17))
         )  # without the end of its line
     logs.read_new()
-    found = known(logs.steps())
-    assert (found.begin, found.seconds, found.samples) == (10, [3], 8)
+    steps = known(logs.steps())
+    assert (steps.begin, steps.seconds, steps.samples) == (10, [3], 8)
     with (tmp_path / "rank-00001.1.jsonl").open("a") as file:
         file.write("\n")
     written(tmp_path, {"kind": "end"}, rank=1)
@@ -286,31 +314,33 @@ def test_steps_are_those_that_all_processes_have_ended(tmp_path: Path) -> None:
 
 def test_each_host_has_a_part_of_the_batch(tmp_path: Path) -> None:
     written(tmp_path, environment(2), step(10, 11))
-    alone, with_another = RunLogs(tmp_path, hosts=1), RunLogs(tmp_path, hosts=2)
+    alone = RunLogs(tmp_path, hosts=1)
+    with_another = RunLogs(tmp_path, hosts=2)
     for logs in (alone, with_another):
         logs.read_new()
     assert alone.steps() is None
-    found = known(with_another.steps())
-    assert found.samples == 8
+    steps = known(with_another.steps())
+    assert steps.samples == 8
 
 
 def test_the_newest_log_of_a_process_counts(tmp_path: Path) -> None:
     """A spot job starts again under its name, and a run that goes on logs into another file."""
     written(tmp_path, environment(), *(step(0, 9) for _ in range(30)))
     earlier = frozenset(tmp_path.iterdir())
-    logs, all_logs = RunLogs(tmp_path, hosts=1, earlier=earlier), RunLogs(tmp_path, hosts=1)
+    logs = RunLogs(tmp_path, hosts=1, earlier=earlier)
+    all_logs = RunLogs(tmp_path, hosts=1)
     logs.read_new()
     assert logs.steps() is None
     written(
         tmp_path, environment(), *(step(0, 1, loss=nan) for _ in range(MOST_STEPS + 5)), start=2
     )
-    for each in (logs, all_logs):
-        each.read_new()
-        found = known(each.steps())
-        assert (each.step_count, set(found.seconds), each.has_diverged) == (MOST_STEPS, {1}, True)
+    for log in (logs, all_logs):
+        log.read_new()
+        steps = known(log.steps())
+        assert (log.step_count, set(steps.seconds), log.has_diverged) == (MOST_STEPS, {1}, True)
 
 
-def test_the_steps_of_a_batch_that_did_not_fit_are_no_steps(tmp_path: Path) -> None:
+def test_the_steps_of_an_unfit_batch_are_no_steps(tmp_path: Path) -> None:
     logs = RunLogs(tmp_path, hosts=1)
     search = phase_line(BATCH_SEARCH, 0, 9, {KEPT_STEPS: 42})
     written(
@@ -318,8 +348,8 @@ def test_the_steps_of_a_batch_that_did_not_fit_are_no_steps(tmp_path: Path) -> N
     )
     written(tmp_path, environment(), step(9, 10, step=43, samples=1))
     logs.read_new()
-    found = known(logs.steps())
-    assert (found.seconds, found.samples) == ([9, 9, 1], 3)
+    steps = known(logs.steps())
+    assert (steps.seconds, steps.samples) == ([9, 9, 1], 3)
 
 
 @pytest.mark.parametrize(("unit", "work"), [("tokens", 50.0), ("rows", 1.0), (None, 1.0)])

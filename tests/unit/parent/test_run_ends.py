@@ -33,6 +33,8 @@ ENDS = {
     "last": ("exited", 0, None, None),
 }
 Carried = tuple[SharedJob, int, str]
+SHOWN_BYTES = 256 * 1024
+LINE = b"step 1 of 10, loss 0.5\n"
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,7 @@ def test_an_end_says_how_the_processes_ended(carried: Carried, run_id: str) -> N
 def test_leftovers_are_ended_and_counted(carried: Carried) -> None:
     job, *_ = carried
     left = {run_id: (job.end(run_id) or {})["leftovers"] for run_id in ENDS}
-    assert {run_id for run_id, found in left.items() if found["processes"]} == {"leaves"}
+    assert {run_id for run_id, rest in left.items() if rest["processes"]} == {"leaves"}
     assert left["leaves"] == {"processes": 1, "shared_memory": 1, "device_mebibytes": 0}
     assert [path.name for path in (job.root / "shm").iterdir()] == ["of-another"]
     (daemon,) = (int(line.split()[1]) for line in job.log("leaves") if line.startswith("daemon"))
@@ -84,7 +86,7 @@ def test_an_ended_run_keeps_its_log_and_not_its_checkpoints(carried: Carried) ->
     assert not (job.root / "algo-1" / "output" / "failure").exists()
 
 
-def test_output_has_the_runs_name_and_no_word_that_slows_the_toolkit(carried: Carried) -> None:
+def test_output_has_the_runs_name_and_no_word_slowing_the_toolkit(carried: Carried) -> None:
     output = carried[2]
     assert "[exits] what happened\ufffd\ufffd Err-or" in output.splitlines()
     assert "Error" not in output
@@ -93,10 +95,6 @@ def test_output_has_the_runs_name_and_no_word_that_slows_the_toolkit(carried: Ca
 def test_a_runs_start_counts_from_its_own_launcher(carried: Carried) -> None:
     """The parent has run other runs before."""
     assert carried[0].log("last") == ["began", "launched None"]
-
-
-SHOWN_BYTES = 256 * 1024
-LINE = b"step 1 of 10, loss 0.5\n"
 
 
 def test_a_run_finds_its_folders_empty_and_only_results_stay(tmp_path: Path) -> None:
@@ -117,10 +115,8 @@ def test_a_run_finds_its_folders_empty_and_only_results_stay(tmp_path: Path) -> 
 def test_output_is_shown_in_part_and_logged_whole(
     kibibytes: int, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    output, text = (
-        RunOutput(tmp_path / "a.log", "a"),
-        LINE * (kibibytes * 1024 // (len(LINE) + len("[a] "))),
-    )
+    output = RunOutput(tmp_path / "a.log", "a")
+    text = LINE * (kibibytes * 1024 // (len(LINE) + len("[a] ")))
     for part in (text[:100], text[100:]):
         descriptor = output.open()
         os.write(descriptor, part)

@@ -50,6 +50,16 @@ ENVIRONMENTS: list[dict[str, str]] = [
     },
 ]
 CASES = list(itertools.product(HYPERPARAMETERS, CHANNELS, ENVIRONMENTS, ["process", "torchrun"]))
+# What the training toolkit 5.1 sets before it starts torchrun
+EFA = {"FI_PROVIDER": "efa"}
+RDMA = {**EFA, "FI_EFA_USE_DEVICE_RDMA": "1", "RDMAV_FORK_SAFE": "1"}
+OF_PLAIN = {
+    "MASTER_ADDR": "algo-1",
+    "MASTER_PORT": "7777",
+    "NCCL_IB_DISABLE": "1",
+    "NCCL_DEBUG": "WARN",
+}
+NETWORK = {*RDMA, *OF_PLAIN, "NCCL_PROTO", "NCCL_SOCKET_IFNAME"}
 
 
 def job_of(run: RunOrder, instance_type: str = "local.cpu") -> JobOrder:
@@ -157,18 +167,6 @@ def test_a_run_has_the_variables_of_a_job_of_its_own(number: int, tmp_path: Path
     }
 
 
-# What the training toolkit 5.1 sets before it starts torchrun
-EFA = {"FI_PROVIDER": "efa"}
-RDMA = {**EFA, "FI_EFA_USE_DEVICE_RDMA": "1", "RDMAV_FORK_SAFE": "1"}
-OF_PLAIN = {
-    "MASTER_ADDR": "algo-1",
-    "MASTER_PORT": "7777",
-    "NCCL_IB_DISABLE": "1",
-    "NCCL_DEBUG": "WARN",
-}
-NETWORK = {*RDMA, *OF_PLAIN, "NCCL_PROTO", "NCCL_SOCKET_IFNAME"}
-
-
 @pytest.mark.parametrize(
     ("instance_type", "expected"),
     [
@@ -191,14 +189,14 @@ def test_torchrun_has_the_toolkits_network_and_a_plain_script_keeps_its_own(
         {**plain, "SM_NETWORK_INTERFACE_NAME": "eth0"},
     )
     own = variables_of(host, instance_type, launcher=launcher)
-    found = {name: value for name, value in own.items() if name in NETWORK}
+    network = {name: value for name, value in own.items() if name in NETWORK}
     if launcher == "torchrun":
-        assert found == {**expected, "NCCL_PROTO": "simple", "NCCL_SOCKET_IFNAME": "eth0"}
+        assert network == {**expected, "NCCL_PROTO": "simple", "NCCL_SOCKET_IFNAME": "eth0"}
     else:
-        assert found == plain
+        assert network == plain
 
 
-def test_variables_that_the_job_has_for_its_runs_are_the_runs_own() -> None:
+def test_variables_of_the_job_for_its_runs_are_the_runs_own() -> None:
     """They win over what the parent sets, as those of the document do; one that is not there is not
     made up.
     """
@@ -214,7 +212,7 @@ def test_variables_that_the_job_has_for_its_runs_are_the_runs_own() -> None:
     assert variables_of(host)["TMPDIR"] == "/own"
 
 
-def test_the_toolkits_description_of_the_job_is_that_of_the_run() -> None:
+def test_the_toolkits_description_of_the_job_is_the_runs() -> None:
     given = {
         "hyperparameters": {},
         "user_entry_point": "traindyno_runs.py",
@@ -223,17 +221,17 @@ def test_the_toolkits_description_of_the_job_is_that_of_the_run() -> None:
     }
     environment = {"SM_TRAINING_ENV": json.dumps(given), "SM_HP_OLD": "1", "SM_CHANNEL_RUNS": "x"}
     host = Host("algo-1", ("algo-1",), "job-a1", Path("/folder"), environment)
-    found = variables_of(
+    variables = variables_of(
         host, "ml.g5.xlarge", hyperparameters={"lr": 0.1}, channels={"train": "train-2"}
     )
-    described = json.loads(found["SM_TRAINING_ENV"])
+    described = json.loads(variables["SM_TRAINING_ENV"])
     assert (described["hyperparameters"], described["user_entry_point"]) == (
         {"lr": 0.1},
         "train.py",
     )
     assert (described["num_gpus"], described["module_name"]) == (8, "train")
     assert described["channel_input_dirs"] == {"train": "/opt/ml/input/data/train-2"}
-    assert {name for name in found if name.startswith(("SM_HP_", "SM_CHANNEL_"))} == {
+    assert {name for name in variables if name.startswith(("SM_HP_", "SM_CHANNEL_"))} == {
         "SM_HP_LR",
         "SM_CHANNEL_TRAIN",
     }
@@ -252,7 +250,7 @@ def test_container_paths_are_this_hosts_also_inside_of_values() -> None:
 
 
 @pytest.mark.parametrize("launcher", ["process", "torchrun"])
-def test_gloo_is_told_the_interface_where_several_hosts_meet(tmp_path: Path, launcher: str) -> None:
+def test_gloo_is_told_the_interface_on_several_hosts(tmp_path: Path, launcher: str) -> None:
     """The engine does not set it for them; with one host it does, and the run's own value wins."""
     for hosts in (["algo-1"], ["algo-1", "algo-2"]):
         environment = {
@@ -263,7 +261,7 @@ def test_gloo_is_told_the_interface_where_several_hosts_meet(tmp_path: Path, lau
         host = this_host(
             {**environment, "TRAINDYNO_JOB_FOLDER": str(tmp_path), "TRAINING_JOB_NAME": "job-a1"}
         )
-        found = variables_of(host, launcher=launcher).get("GLOO_SOCKET_IFNAME")
-        assert found == (None if len(hosts) == 1 else "eth0")
+        interface = variables_of(host, launcher=launcher).get("GLOO_SOCKET_IFNAME")
+        assert interface == (None if len(hosts) == 1 else "eth0")
         own = variables_of(host, launcher=launcher, environment={"GLOO_SOCKET_IFNAME": "eth1"})
         assert own["GLOO_SOCKET_IFNAME"] == "eth1"

@@ -34,8 +34,8 @@ from traindyno.core.step_log.line import TARGET_REACHED, evaluation_line
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Suite
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.report_data import Report, parse_report, report_document, shown_results
-from traindyno.core.verdict.verdict import judge
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.features import FEATURES
 from traindyno.report.charts.plot import cut, make_scale, seconds_unit
@@ -145,7 +145,7 @@ def test_every_cell_and_run_is_listed_with_its_outcome(page: str, report: Report
     assert "0 of 1" in text
 
 
-def test_charts_have_titles_for_those_who_do_not_see_them(page: str) -> None:
+def test_charts_have_titles_for_blind_readers(page: str) -> None:
     pictures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     assert len(pictures) >= 6
     for picture in pictures:
@@ -158,8 +158,8 @@ def test_no_position_in_a_chart_is_not_a_number(page: str) -> None:
 
 
 def downloads(page: str) -> dict[str, str]:
-    found = re.findall(r'download="([^"]+)" href="data:[^;]+;charset=utf-8;base64,([^"]+)"', page)
-    return {name: base64.b64decode(content).decode() for name, content in found}
+    matches = re.findall(r'download="([^"]+)" href="data:[^;]+;charset=utf-8;base64,([^"]+)"', page)
+    return {name: base64.b64decode(content).decode() for name, content in matches}
 
 
 def test_the_page_carries_its_whole_data(page: str, report: Report) -> None:
@@ -173,7 +173,7 @@ def test_the_runs_are_there_as_a_table_too(page: str, report: Report) -> None:
 
 
 def test_every_plot_has_its_data_as_csv(page: str, report: Report) -> None:
-    found = {
+    tables = {
         name: list(csv.DictReader(io.StringIO(text)))
         for name, text in downloads(page).items()
         if "csv" in name
@@ -184,15 +184,15 @@ def test_every_plot_has_its_data_as_csv(page: str, report: Report) -> None:
         "billed-seconds.csv",
         "training-loss.csv",
         "phases.csv",
-    } <= set(found)
+    } <= set(tables)
     row = report.verdict.ranked_rows[0]
     assert row.usd is not None
-    assert found["verdict.csv"][0]["cell"] == row.label
-    assert float(found["verdict.csv"][0]["usd"]) == pytest.approx(row.usd.mean, rel=1e-5)
+    assert tables["verdict.csv"][0]["cell"] == row.label
+    assert float(tables["verdict.csv"][0]["usd"]) == pytest.approx(row.usd.mean, rel=1e-5)
     figures = page.split('<section id="provenance"', maxsplit=1)[0].count("<figure>")
     assert figures == 7
     # each figure names its file, apart from the views of one plot, which share one
-    assert page.count('class="csv"') == len(found) - 1
+    assert page.count('class="csv"') == len(tables) - 1
 
 
 def test_the_recommendation_is_three_sentences_with_the_statistics_below(
@@ -246,7 +246,7 @@ def long_run(suite: Suite, source: random.Random) -> RunResult:
 @pytest.mark.parametrize(
     ("cell_count", "trials", "most_bytes"), [(100, 3, 2_000_000), (200, 5, 5_000_000)]
 )
-def test_a_report_of_300_runs_stays_below_2_mb_and_one_of_1000_below_5_mb(
+def test_a_report_of_300_runs_stays_below_2_mb_and_one_with_1000_below_5_mb(
     cell_count: int, trials: int, most_bytes: int
 ) -> None:
     """Each run is one of a few that differ; what compresses well in them is a small part of the
@@ -280,7 +280,7 @@ def test_simulated_results_are_labelled_wherever_they_are_shown(report: Report) 
     assert "Simulated results" not in render(report, FEATURES)
 
 
-def test_a_suite_in_which_nothing_worked_still_has_a_report() -> None:
+def test_a_suite_with_failures_only_still_has_a_report() -> None:
     suite = sample_suite()
     cells = suite.cells
     page = render(report_of([failed_result(cells[0], 1, Outcome.USER_CODE_ERROR)], suite), FEATURES)
@@ -323,12 +323,14 @@ def test_a_saved_model_is_named_in_the_sdks_call_for_a_batch() -> None:
     suite = replace(sample_suite(), measurement=Measurement(save_model=True))
     result = completed_result(suite.cells[0], 1, suite=suite)
     key = saved_model_key(result.run.execution_id, result.run.run_id, result.attempts[-1].job_name)
-    saved, unsaved = (str(draw_runs(report_of([result], each))) for each in (suite, sample_suite()))
+    saved, unsaved = (
+        str(draw_runs(report_of([result], drawn))) for drawn in (suite, sample_suite())
+    )
     assert f"s3://BUCKET/{key}" in saved
     assert (".transformer(1, " in saved, ".transformer(" in unsaved) == (True, False)
 
 
-def test_a_run_that_ended_at_its_target_can_be_drawn_and_says_so() -> None:
+def test_a_run_ended_at_its_target_can_be_drawn_and_says_so() -> None:
     suite = make_suite(
         goal=Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9),
         matrix={"strategy": (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)},
@@ -352,7 +354,7 @@ def test_text_is_escaped_unless_it_is_markup() -> None:
     assert element("line", class_="grid", stroke_width=2) == '<line class="grid" stroke-width="2"/>'
 
 
-def test_long_labels_keep_the_values_in_which_they_differ() -> None:
+def test_long_labels_keep_their_differing_values() -> None:
     """A rehearsal of 44 cells had names that began alike and were cut before their values."""
     labels = [
         (
@@ -379,7 +381,7 @@ def test_ticks_are_round_and_carry_a_fitting_unit() -> None:
     assert make_scale(3.0, 3.0, begin=0, end=100)(3.0) == 0
 
 
-def test_the_cells_show_what_recurs_what_is_billed_and_what_one_run_will_take() -> None:
+def test_the_cells_show_recurring_phases_the_bill_and_the_time_of_one_run() -> None:
     suite = sample_suite()
     ddp, fsdp, _ = suite.cells
     results = [
@@ -445,16 +447,16 @@ def headings_of(report: Report) -> list[str]:
     return [re.sub(r"<[^>]+>", "", heading).strip() for heading in headings]
 
 
-def test_a_long_run_that_confirms_a_leader_has_its_name(report: Report) -> None:
+def test_a_long_run_confirming_a_leader_has_its_name(report: Report) -> None:
     results = [
-        replace(each, run=replace(each.run, confirming_steps=900)) for each in report.results
+        replace(result, run=replace(result.run, confirming_steps=900)) for result in report.results
     ]
     page = render(replace(report, results=tuple(results)), FEATURES)
     assert not re.search(r"trial \d", str(draw_runs(replace(report, results=tuple(results)))))
     assert "long run" in page
 
 
-def test_the_cells_name_the_trials_that_were_not_steady_and_why() -> None:
+def test_the_cells_name_the_unsteady_trials_and_why() -> None:
     suite = sample_suite()
     ddp, *_ = suite.cells
     result = completed_result(ddp, 1, suite=suite)
@@ -504,7 +506,7 @@ def test_probed_batches_have_rows(report: Report) -> None:
         (((1, True),), Outcome.COMPLETED, "1 or more; no probe tells whether a larger batch fits"),
     ],
 )
-def test_the_section_of_batches_says_where_the_search_ended(
+def test_the_section_of_batches_says_the_end_of_the_search(
     report: Report, probes: tuple[tuple[int, bool], ...], outcome: Outcome, note: str
 ) -> None:
     (first, *others) = report.results
@@ -514,7 +516,7 @@ def test_the_section_of_batches_says_where_the_search_ended(
     assert ("(measured)" in section) is (outcome is Outcome.COMPLETED)
 
 
-def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(
+def test_a_cell_with_two_searches_shows_the_one_of_its_measured_batch(
     report: Report,
 ) -> None:
     """The first trial was lost after its probes, and the second one searched again.
@@ -522,7 +524,7 @@ def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(
     Another cell found the same.
     """
     second, *_ = report.results
-    other = next(each for each in report.results if each.run.cell != second.run.cell)
+    other = next(result for result in report.results if result.run.cell != second.run.cell)
     lost = replace(second, run=replace(second.run, trial=9))
     of = {
         batch: Probe(batch=batch, fits=True, samples_per_second=batch) for batch in (8, 16, 24, 32)
@@ -539,7 +541,7 @@ def test_a_cell_that_searched_twice_shows_the_search_whose_batch_was_measured(
     assert section.count("32 or more") == 2
 
 
-def test_runs_that_shared_a_job_are_lines_with_parts_of_its_bill() -> None:
+def test_runs_sharing_a_job_are_lines_with_parts_of_its_bill() -> None:
     suite = sample_suite()
     results = []
     for place, cell in zip((3, 1, 2), suite.cells, strict=True):

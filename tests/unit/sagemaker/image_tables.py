@@ -47,13 +47,13 @@ def accounts_by_region(table: Mapping[str, Any]) -> dict[str, str]:
     """Region where a lab may be → account, of all versions together; a later version takes
     precedence.
     """
-    found: dict[str, str] = {}
+    accounts: dict[str, str] = {}
     for version in table["training"]["versions"].values():
         if version["repository"] != OLD_REPOSITORY:
-            found |= version["registries"]
+            accounts |= version["registries"]
     return {
         region: account
-        for region, account in sorted(found.items())
+        for region, account in sorted(accounts.items())
         if not region.startswith(OTHER_PARTITIONS)
     }
 

@@ -34,7 +34,7 @@ LAB = JobSettings(
 )
 
 
-def test_a_region_without_the_image_is_named_with_those_that_have_it() -> None:
+def test_a_region_without_the_image_is_named_with_the_regions_of_the_image() -> None:
     with pytest.raises(
         ImageUnavailable, match="not published in mars-1; regions that have it: af-south-1"
     ):

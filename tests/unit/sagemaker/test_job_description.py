@@ -23,38 +23,6 @@ from traindyno.sagemaker.job_description import (
 )
 
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
-
-
-def enum_of(shape: str) -> list[str]:
-    values: list[str] = SERVICE.shape_for(shape).metadata["enum"]
-    return values
-
-
-def at(seconds: float) -> datetime:
-    return datetime.fromtimestamp(1_800_000_000 + seconds, UTC)
-
-
-def described(status: str, secondary: str | None = None, **changes: Any) -> dict[str, Any]:
-    return {
-        "TrainingJobName": "traindyno-job",
-        "TrainingJobStatus": status,
-        "SecondaryStatus": secondary or status,
-        "ResourceConfig": {
-            "InstanceType": "ml.p4d.24xlarge",
-            "InstanceCount": 2,
-            "VolumeSizeInGB": 30,
-        },
-        "StoppingCondition": {"MaxRuntimeInSeconds": 3600, "MaxPendingTimeInSeconds": 7200},
-        "CreationTime": at(0),
-        "TrainingStartTime": at(300),
-        "TrainingEndTime": at(900),
-        "LastModifiedTime": at(901),
-        "BillableTimeInSeconds": 600,
-        "TrainingTimeInSeconds": 600,
-        **changes,
-    }
-
-
 MESSAGES = [
     (
         "CapacityError: Unable to provision requested ML compute capacity. Please retry using a "
@@ -153,30 +121,7 @@ MESSAGES = [
     ("Something that nobody has seen before", Outcome.INTERNAL_ERROR),
     ("", Outcome.INTERNAL_ERROR),
 ]
-
-
-@pytest.mark.parametrize(("text", "meaning"), MESSAGES)
-def test_a_failure_reason_means_an_outcome_or_the_next_attempt(text: str, meaning: object) -> None:
-    assert read_failure_reason(text)[0] is meaning
-
-
 OF_CONTAINERS = sorted(set(Outcome) - NOT_OF_CONTAINER)
-
-
-# The failure file, and the end of stderr as the training toolkit quotes it.
-@pytest.mark.parametrize(
-    ("stopped_for", "expected"),
-    [(None, ServiceFault), (Outcome.COST_STOPPED, Outcome.COST_STOPPED)],
-)
-def test_a_failed_job_that_was_told_to_end_is_continued_unless_the_lab_stopped_it(
-    stopped_for: Outcome | None, expected: Outcome | type[ServiceFault]
-) -> None:
-    reason = f"AlgorithmError: {failure_text('stopped_by_user', 'told to end')}"
-    job = {**described("Failed", "Failed"), "FailureReason": reason}
-    end = read_job_end(job, stopped_for=stopped_for)
-    assert (end.outcome or end.next_attempt) is expected
-
-
 OWN_PLACES = [
     "AlgorithmError: {}, exit code: 1",
     'AlgorithmError: ExecuteUserScriptError:\nExitCode 1\nErrorMessage "{}, exit code: 1',
@@ -188,6 +133,59 @@ OWN_PLACES = [
         "{}, exit code: 1"
     ),
 ]
+SERVICE_WORDS = [
+    text for text, meaning in MESSAGES if meaning in (Outcome.IMAGE_ERROR, Outcome.PERMISSION_ERROR)
+]
+OF_SERVICES = [(text, meaning) for text, meaning in MESSAGES if not isinstance(meaning, Outcome)]
+
+
+def enum_of(shape: str) -> list[str]:
+    values: list[str] = SERVICE.shape_for(shape).metadata["enum"]
+    return values
+
+
+def at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(1_800_000_000 + seconds, UTC)
+
+
+def described(status: str, secondary: str | None = None, **changes: Any) -> dict[str, Any]:
+    return {
+        "TrainingJobName": "traindyno-job",
+        "TrainingJobStatus": status,
+        "SecondaryStatus": secondary or status,
+        "ResourceConfig": {
+            "InstanceType": "ml.p4d.24xlarge",
+            "InstanceCount": 2,
+            "VolumeSizeInGB": 30,
+        },
+        "StoppingCondition": {"MaxRuntimeInSeconds": 3600, "MaxPendingTimeInSeconds": 7200},
+        "CreationTime": at(0),
+        "TrainingStartTime": at(300),
+        "TrainingEndTime": at(900),
+        "LastModifiedTime": at(901),
+        "BillableTimeInSeconds": 600,
+        "TrainingTimeInSeconds": 600,
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(("text", "meaning"), MESSAGES)
+def test_a_failure_reason_means_an_outcome_or_the_next_attempt(text: str, meaning: object) -> None:
+    assert read_failure_reason(text)[0] is meaning
+
+
+# The failure file, and the end of stderr as the training toolkit quotes it.
+@pytest.mark.parametrize(
+    ("stopped_for", "expected"),
+    [(None, ServiceFault), (Outcome.COST_STOPPED, Outcome.COST_STOPPED)],
+)
+def test_a_failed_job_told_to_end_is_continued_unless_the_lab_stopped_it(
+    stopped_for: Outcome | None, expected: Outcome | type[ServiceFault]
+) -> None:
+    reason = f"AlgorithmError: {failure_text('stopped_by_user', 'told to end')}"
+    job = {**described("Failed", "Failed"), "FailureReason": reason}
+    end = read_job_end(job, stopped_for=stopped_for)
+    assert (end.outcome or end.next_attempt) is expected
 
 
 @pytest.mark.parametrize("place", OWN_PLACES)
@@ -207,7 +205,7 @@ def test_a_word_of_ours_within_a_message_is_text(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("place", OWN_PLACES)
 @pytest.mark.parametrize("outcome", sorted(NOT_OF_CONTAINER))
-def test_no_container_of_a_failed_job_can_say_what_only_the_lab_knows(
+def test_no_container_of_a_failed_job_can_say_words_of_the_lab_alone(
     outcome: Outcome, place: str
 ) -> None:
     """A failed job never completed, whatever its script wrote: its exit code decides."""
@@ -215,11 +213,6 @@ def test_no_container_of_a_failed_job_can_say_what_only_the_lab_knows(
         read_failure_reason(place.format(failure_text(outcome, "all fine")))[0]
         is Outcome.USER_CODE_ERROR
     )
-
-
-SERVICE_WORDS = [
-    text for text, meaning in MESSAGES if meaning in (Outcome.IMAGE_ERROR, Outcome.PERMISSION_ERROR)
-]
 
 
 @pytest.mark.parametrize("place", OWN_PLACES)
@@ -236,9 +229,6 @@ def test_sagemakers_words_in_a_scripts_output_are_the_scripts(printed: str, plac
     assert read_failure_reason(place.format(f"OSError: {script}"))[0] is Outcome.USER_CODE_ERROR
 
 
-OF_SERVICES = [(text, meaning) for text, meaning in MESSAGES if not isinstance(meaning, Outcome)]
-
-
 @pytest.mark.parametrize(("text", "meaning"), OF_SERVICES)
 def test_a_scripts_error_never_leads_to_another_attempt(text: str, meaning: object) -> None:
     """A script may print a service's text, such as the answer to a call of its own: its job is not
@@ -252,14 +242,14 @@ def test_a_scripts_error_never_leads_to_another_attempt(text: str, meaning: obje
         assert read_failure_reason(place.format(text))[0] is Outcome.USER_CODE_ERROR
 
 
-def test_a_word_that_is_no_outcome_is_read_as_a_message() -> None:
+def test_a_word_for_no_outcome_is_read_as_a_message() -> None:
     assert (
         read_failure_reason("AlgorithmError: traindyno-outcome: made_up: no")[0]
         is Outcome.USER_CODE_ERROR
     )
 
 
-def test_every_status_that_sagemaker_has_is_an_end_or_not() -> None:
+def test_every_status_of_sagemaker_is_an_end_or_not() -> None:
     ended = {status for status in enum_of("TrainingJobStatus") if has_ended(described(status))}
     assert ended == {"Completed", "Failed", "Stopped", "Deleting"}
     with pytest.raises(UnknownJobStatus, match="unknown TrainingJobStatus Exploded"):
@@ -296,12 +286,12 @@ def test_a_stopped_job_says_for_whom(
     assert read_job_end(described("Stopped", secondary), stopped_for=stopped_for).outcome is outcome
 
 
-def test_a_job_that_completed_at_its_time_limit_did_not_complete() -> None:
+def test_a_job_completed_at_its_time_limit_did_not_complete() -> None:
     end = read_job_end(described("Completed", "MaxRuntimeExceeded"))
     assert (end.outcome, end.message) == (Outcome.TIMED_OUT, "still running after 3600 seconds")
 
 
-def test_spot_that_never_lasted_leads_to_the_next_attempt() -> None:
+def test_short_lived_spot_leads_to_the_next_attempt() -> None:
     end = read_job_end(described("Stopped", "MaxWaitTimeExceeded"))
     assert (end.outcome, end.next_attempt) == (None, CapacityUnavailable)
 
@@ -327,7 +317,7 @@ def test_a_capacity_error_is_the_next_attempt_and_bills_nothing() -> None:
     assert (end.outcome, end.next_attempt, end.billable_seconds) == (None, CapacityUnavailable, 0)
 
 
-def test_billable_time_that_is_missing_after_a_start_is_unknown() -> None:
+def test_missing_billable_time_after_a_start_is_unknown() -> None:
     assert (
         read_job_end(
             described("Failed", FailureReason="x", BillableTimeInSeconds=None)

@@ -26,11 +26,11 @@ def suite_with(**workload: Any) -> Suite:
     return small_suite(workload={**small_document()["workload"], **workload})
 
 
-def test_a_secret_must_be_one_that_the_labs_jobs_may_read() -> None:
+def test_a_secret_must_be_readable_for_the_labs_jobs() -> None:
     suite = suite_with(hub_token_secret=SECRET)
-    (found,) = conflicts(suite, hub_token_secrets=("arn:other",))
-    assert "may not read" in found
-    assert "add it to hub_token_secrets in labs/LAB.toml" in found
+    (conflict,) = conflicts(suite, hub_token_secrets=("arn:other",))
+    assert "may not read" in conflict
+    assert "add it to hub_token_secrets in labs/LAB.toml" in conflict
     assert conflicts(suite, hub_token_secrets=(SECRET,)) == []
 
 
@@ -51,8 +51,8 @@ def test_a_secret_must_be_one_that_the_labs_jobs_may_read() -> None:
 def test_an_isolated_container_reaches_nothing_but_its_channels(
     workload: dict[str, Any], expected: str
 ) -> None:
-    (found,) = conflicts(suite_with(**{**IN_S3, **workload}), isolates_network=True)
-    assert found == expected.format(NO_NETWORK)
+    (conflict,) = conflicts(suite_with(**{**IN_S3, **workload}), isolates_network=True)
+    assert conflict == expected.format(NO_NETWORK)
     assert conflicts(suite_with(**IN_S3), isolates_network=True) == []
 
 
@@ -64,23 +64,23 @@ def test_accelerators_need_the_labs_image_for_them(snapshot: Snapshot) -> None:
         training={"instance": "ml.trn1.32xlarge"}, matrix={"compiler": ["xla"]}, baseline={}
     )
     built = replace(SETTINGS, lab="mine", images={"none": "lab:cpu"})
-    (found,) = conflicts(trainium, replace(built, images={**built.images, "gpu": "lab:efa"}))
-    assert found.startswith(
+    (conflict,) = conflicts(trainium, replace(built, images={**built.images, "gpu": "lab:efa"}))
+    assert conflict.startswith(
         "ml.trn1.32xlarge: this lab has no current image for Trainium: set neuron = true in "
         "labs/mine.toml"
     )
-    assert "build it with: cdk deploy --all -c lab=mine;" in found
+    assert "build it with: cdk deploy --all -c lab=mine;" in conflict
     assert (
         conflicts(trainium, replace(built, images={**built.images, "neuron": "lab:neuron"})) == []
     )
-    (found,) = conflicts(small_suite(), built)
-    snapshot(found)
+    (conflict,) = conflicts(small_suite(), built)
+    snapshot(conflict)
     assert conflicts(small_suite(), replace(built, images={**built.images, "gpu": "lab:efa"})) == []
     assert conflicts(small_suite(training={"instance": "ml.m5.large"}), built) == []
     assert conflicts(trainium) == [], "a lab without any image rehearses"
 
 
-def test_what_a_person_decided_about_jobs_survives_a_functions_environment() -> None:
+def test_decisions_of_a_person_about_jobs_survive_a_functions_environment() -> None:
     jobs = LabJobs(
         subnet_ids=("subnet-1",),
         encrypts_traffic=True,
@@ -91,9 +91,9 @@ def test_what_a_person_decided_about_jobs_survives_a_functions_environment() -> 
     assert read_lab_jobs("{}") == LabJobs()
 
 
-def test_an_image_that_aws_does_not_publish_in_the_region_is_said_at_planning() -> None:
+def test_an_image_unpublished_in_the_region_is_said_at_planning() -> None:
     image = "smdistributed-modelparallel:2.5.1-gpu-py311-cu124"
     suite = parse_suite(script_document(workload={**script_document()["workload"], "image": image}))
     assert conflicts(suite) == []
-    (found,) = conflicts(suite, replace(SETTINGS, region="af-south-1"))
-    assert found.startswith(f"{image} is not published in af-south-1; regions that have it: ")
+    (conflict,) = conflicts(suite, replace(SETTINGS, region="af-south-1"))
+    assert conflict.startswith(f"{image} is not published in af-south-1; regions that have it: ")

@@ -55,7 +55,9 @@ def comparable(request: dict[str, Any], *, with_regex: bool) -> dict[str, Any]:
 
 
 def remove(request: dict[str, Any], path: str) -> None:
-    """``A`` a field, ``A.b`` a field of it, ``A[].b`` a field of each of its elements."""
+    """Removes ``A``, a field, ``A.b``, a field of it, or ``A[].b``, a field of each of its
+    elements.
+    """
     name, _, inner = path.partition(".")
     if not inner:
         request.pop(name, None)

@@ -38,10 +38,34 @@ GIVEN_OPTIONS = (
 )
 SERVICE = botocore.session.get_session().get_service_model("sagemaker")
 MODEL = SERVICE.shape_for("CreateTrainingJobRequest")
+# What sagemaker-training 5.1.1 sets FI_EFA_USE_DEVICE_RDMA for, with FI_PROVIDER.
+TOOLKITS_RDMA = {"ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.trn1.32xlarge", "ml.p6e-gb200.36xlarge"}
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
+JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
+    "a built-in task": {"task": "causal-lm"},
+    "a script": {},
+    "spot": {"task": "causal-lm", "purchase": "spot"},
+    "checkpoints": {"task": "causal-lm", "measurement": {"checkpoint_every_steps": 10}},
+    "two instances": {"training": {"instance_count": 2}},
+    "EFA": {
+        "training": {"instance_count": 2},
+        "matrix": {"instance": ["ml.g6e.12xlarge", "ml.g5.12xlarge"]},
+    },
+    "EFA with RDMA": {
+        "task": "causal-lm",
+        "training": {"instance": "ml.p5en.48xlarge", "instance_count": 2},
+    },
+    "EFA in one cell": {
+        "task": "causal-lm",
+        "training": {"instance": "ml.p5en.48xlarge"},
+        "matrix": {"instance_count": [1, 2]},
+    },
+    "everything": {"training": {"instance_count": 2}, "matrix": {"instance": ["ml.p5en.48xlarge"]}},
+}
 
 
 def first_request(suite: Suite, **jobs: Any) -> dict[str, Any]:
-    """``jobs``: fields of LabJobs."""
+    """The first request of a suite, with fields of LabJobs."""
     return build_training_job_request(
         trial_runs("execution-1", suite.cells, [1])[0],
         suite,
@@ -229,7 +253,7 @@ def test_a_built_in_task_gets_the_suites_own_words_as_json() -> None:
     assert model_problems(request) == []
 
 
-def test_a_built_in_task_gets_the_target_at_which_it_ends() -> None:
+def test_a_built_in_task_gets_its_ending_target() -> None:
     goal = {"cheapest-to": {"accuracy": 0.9}}
     request = first_request(small_suite(goal=goal, measurement={"evaluate_every_steps": 50}))
     assert json.loads(request["HyperParameters"]["target"]) == {"quality": "accuracy", "value": 0.9}
@@ -278,7 +302,7 @@ def test_only_aws_accelerators_get_a_pending_limit(instance: str) -> None:
         ({"measurement": {"checkpoint_every_steps": 50}}, True),
     ],
 )
-def test_a_job_keeps_checkpoints_on_spot_or_where_the_suite_asks_for_them(
+def test_a_job_keeps_checkpoints_on_spot_or_at_the_suites_request(
     changes: dict[str, Any], keeps: bool
 ) -> None:
     environment = first_request(small_suite(**changes))["Environment"]
@@ -287,7 +311,7 @@ def test_a_job_keeps_checkpoints_on_spot_or_where_the_suite_asks_for_them(
     )
 
 
-def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -> None:
+def test_efa_is_set_up_for_several_instances_without_the_toolkits_own() -> None:
     two = first_request(small_suite(training={"instance": "ml.g6e.12xlarge", "instance_count": 2}))
     assert two["Environment"]["FI_PROVIDER"] == "efa"
     # libfabric refuses to start where RDMA is asked for and the type has none
@@ -298,12 +322,11 @@ def test_efa_is_set_up_where_the_toolkit_does_not_and_several_instances_talk() -
     )
 
 
-# What sagemaker-training 5.1.1 sets FI_EFA_USE_DEVICE_RDMA for, with FI_PROVIDER.
-TOOLKITS_RDMA = {"ml.p4d.24xlarge", "ml.p4de.24xlarge", "ml.trn1.32xlarge", "ml.p6e-gb200.36xlarge"}
-
-
 @pytest.mark.parametrize(
-    "name", sorted(each.name for each in instance_types().values() if each.has_rdma)
+    "name",
+    sorted(
+        instance_type.name for instance_type in instance_types().values() if instance_type.has_rdma
+    ),
 )
 def test_several_instances_of_a_type_with_rdma_use_it(name: str) -> None:
     compilers = ["xla" if ".trn" in name else "none"]
@@ -355,13 +378,13 @@ def test_a_tokenizer_alone_comes_through_the_models_channel() -> None:
     assert [channel["ChannelName"] for channel in channels] == ["train", "model"]
 
 
-def test_data_that_the_loader_streams_has_no_channel() -> None:
+def test_data_streamed_by_the_loader_has_no_channel() -> None:
     dataset = {"path": "s3://bucket/data/abc/", "input_mode": "stream"}
     suite = small_suite(workload={**small_document()["workload"], "dataset": dataset})
     assert "InputDataConfig" not in first_request(suite)
 
 
-def test_code_that_was_not_staged_is_named() -> None:
+def test_unstaged_code_is_named() -> None:
     workload = {**script_document()["workload"], "source": "./scripts"}
     suite = parse_suite(script_document(workload=workload))
     with pytest.raises(SourceMissing, match=r"its code is \./scripts, expected s3://"):
@@ -393,13 +416,10 @@ def test_no_labs_jobs_begin_as_another_labs_do() -> None:
     assert re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", name)
 
 
-KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
-
-
 @pytest.mark.parametrize(
     ("instance", "has_key"), [("ml.m5.xlarge", True), ("ml.p4d.24xlarge", False)]
 )
-def test_a_volume_key_is_left_out_where_an_instance_has_storage_of_its_own(
+def test_a_volume_key_is_left_out_on_instances_with_storage_of_their_own(
     instance: str, has_key: bool
 ) -> None:
     """SageMaker refuses the key there: the hardware encrypts instance storage."""
@@ -411,29 +431,6 @@ def test_tags_of_the_lab_are_added_to_every_job() -> None:
     assert {"Key": "team", "Value": "vision"} in first_request(
         small_suite(), tags={"team": "vision"}
     )["Tags"]
-
-
-JOBS_OF_MOST_VARIABLES: dict[str, dict[str, Any]] = {
-    "a built-in task": {"task": "causal-lm"},
-    "a script": {},
-    "spot": {"task": "causal-lm", "purchase": "spot"},
-    "checkpoints": {"task": "causal-lm", "measurement": {"checkpoint_every_steps": 10}},
-    "two instances": {"training": {"instance_count": 2}},
-    "EFA": {
-        "training": {"instance_count": 2},
-        "matrix": {"instance": ["ml.g6e.12xlarge", "ml.g5.12xlarge"]},
-    },
-    "EFA with RDMA": {
-        "task": "causal-lm",
-        "training": {"instance": "ml.p5en.48xlarge", "instance_count": 2},
-    },
-    "EFA in one cell": {
-        "task": "causal-lm",
-        "training": {"instance": "ml.p5en.48xlarge"},
-        "matrix": {"instance_count": [1, 2]},
-    },
-    "everything": {"training": {"instance_count": 2}, "matrix": {"instance": ["ml.p5en.48xlarge"]}},
-}
 
 
 @pytest.mark.parametrize("name", sorted(JOBS_OF_MOST_VARIABLES))
@@ -458,11 +455,11 @@ def test_a_job_has_as_many_variables_as_the_service_takes(name: str) -> None:
     with pytest.raises(SuiteInvalid) as refused:
         check(100)
     (problem,) = refused.value.problems
-    found = re.match(
+    match = re.match(
         r"got 100 names, expected at most (\d+): a job has at most 100", problem.message
     )
-    assert found
-    most = int(found[1])
+    assert match
+    most = int(match[1])
     suite = check(most)
     with pytest.raises(SuiteInvalid, match=f"got {most + 1} names"):
         check(most + 1)
@@ -478,8 +475,8 @@ def merged(before: Any, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(instance_types()))
-def test_efa_is_named_on_sizes_that_have_it_only(name: str) -> None:
-    found = instance_types()[name]
-    assert efa_environment(found, 1) == {}
-    assert not efa_environment(found, 2) or found.has_efa
-    assert found.has_efa or not found.has_rdma
+def test_efa_is_named_on_sizes_with_it_only(name: str) -> None:
+    instance = instance_types()[name]
+    assert efa_environment(instance, 1) == {}
+    assert not efa_environment(instance, 2) or instance.has_efa
+    assert instance.has_efa or not instance.has_rdma

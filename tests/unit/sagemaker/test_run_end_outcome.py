@@ -46,13 +46,13 @@ def ended(**changes: Any) -> RunEnd:
     return RunEnd(**{"place": 1, **given, **changes})
 
 
-def test_a_run_that_exits_without_an_error_is_completed() -> None:
+def test_a_run_exiting_without_an_error_is_completed() -> None:
     assert outcome_of(ended()) == (Outcome.COMPLETED, None)
 
 
 @pytest.mark.parametrize("said", SAID)
 @pytest.mark.parametrize("code", [1, 3, 137, 139])
-def test_a_failed_process_means_what_it_means_for_a_job(said: str, code: int) -> None:
+def test_a_failed_process_means_the_same_as_for_a_job(said: str, code: int) -> None:
     """A script can write any text; none of them starts the run again."""
     meaning, message = read_failure_reason(of_a_job(said, code))
     by_signal = {"exit_code": None, "signal": code - 128} if code > 128 else {"exit_code": code}
@@ -63,12 +63,12 @@ def test_a_failed_process_means_what_it_means_for_a_job(said: str, code: int) ->
 
 
 @pytest.mark.parametrize("outcome", sorted(set(Outcome) - NOT_OF_CONTAINER))
-def test_what_the_container_says_of_itself_counts(outcome: Outcome) -> None:
+def test_the_containers_own_words_count(outcome: Outcome) -> None:
     text = failure_text(outcome, "step 7: the loss is nan")
     assert outcome_of(ended(exit_code=1, failure=text)) == (outcome, "step 7: the loss is nan")
 
 
-def test_a_process_that_the_kernel_killed_for_memory_was_out_of_memory() -> None:
+def test_a_process_killed_for_memory_by_the_kernel_was_out_of_memory() -> None:
     assert outcome_of(ended(exit_code=None, signal=signal.SIGKILL))[0] is Outcome.KILLED
     assert (
         outcome_of(ended(exit_code=None, signal=signal.SIGKILL, oom_kills=1))[0]
@@ -90,13 +90,13 @@ def test_every_other_reason_is_named(reason: str) -> None:
     assert message
 
 
-def test_a_run_that_could_not_win_says_by_how_much() -> None:
+def test_a_hopeless_run_says_by_how_much() -> None:
     bound = OutpacedBound(by="b-t1", least_ratio=1.123, steps=5)
     told = outcome_of(ended(reason=OUTPACED, exit_code=None, bound=bound))
     assert told == (Outcome.OUTPACED, "at least 12 % slower than another run of its job")
 
 
-def test_a_run_that_its_limit_ended_says_after_which_time() -> None:
+def test_a_run_ended_by_its_limit_says_the_time() -> None:
     assert (
         outcome_of(ended(reason=TIME_LIMIT, exit_code=None, own_seconds=61.6))[1]
         == "still running after 62 seconds"

@@ -23,10 +23,33 @@ from traindyno.sagemaker.failure_reasons import outcome_of, read_failure_reason
 READER = "def read(rows):\n    {}\n"
 MAIN = "from reader import read\n\nread([1])\n"
 KILL = "import os\nos.kill(os.getpid(), {})\n"
+CAUSES = [
+    (
+        "raise OSError(28, 'No space left on device', '/tmp/x')",
+        Outcome.USER_CODE_ERROR,
+        r"OSError: \[Errno 28\] No space left on device: '/tmp/x' \(reader.py, line 2\) "
+        r"\(exit code 1\); .*job.volume_size_gb is the size of the job's disk",
+    ),
+    (
+        "raise OSError(28, 'No space left on device', '/dev/shm/torch_1')",
+        Outcome.USER_CODE_ERROR,
+        r".*/dev/shm is full, the host's shared memory.*",
+    ),
+    (
+        "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')",
+        Outcome.INTERNAL_ERROR,
+        r".*a device of the host is faulty.*",
+    ),
+    (
+        "raise RuntimeError('DataLoader worker (pid 4711) is killed by signal: Killed.')",
+        Outcome.KILLED,
+        r".*use fewer loader workers",
+    ),
+]
 
 
 def end_of(folder: Path, script: str, reader: str = "pass") -> RunEnd:
-    """``reader``: the line that fails, in a module of its own."""
+    """The end of a script that imports a module with this failing line."""
     (folder / "train.py").write_text(script)
     (folder / "reader.py").write_text(READER.format(reader))
     ended = subprocess.run(
@@ -107,7 +130,7 @@ def test_a_signal_is_named_in_words(tmp_path: Path, number: signal.Signals, begi
     assert outcome_of(end_of(tmp_path, talking)) == (Outcome.USER_CODE_ERROR, expected)
 
 
-def test_a_reason_that_says_no_more_stays_whole(tmp_path: Path) -> None:
+def test_a_bare_reason_stays_whole(tmp_path: Path) -> None:
     meaning, message = outcome_of(
         end_of(tmp_path, "print('the end of a log')\nraise SystemExit(3)")
     )
@@ -138,33 +161,8 @@ def test_a_warning_is_no_cause(tmp_path: Path) -> None:
     assert "ExitCode 1 " in silent
 
 
-CAUSES = [
-    (
-        "raise OSError(28, 'No space left on device', '/tmp/x')",
-        Outcome.USER_CODE_ERROR,
-        r"OSError: \[Errno 28\] No space left on device: '/tmp/x' \(reader.py, line 2\) "
-        r"\(exit code 1\); .*job.volume_size_gb is the size of the job's disk",
-    ),
-    (
-        "raise OSError(28, 'No space left on device', '/dev/shm/torch_1')",
-        Outcome.USER_CODE_ERROR,
-        r".*/dev/shm is full, the host's shared memory.*",
-    ),
-    (
-        "raise RuntimeError('CUDA error: uncorrectable ECC error encountered')",
-        Outcome.INTERNAL_ERROR,
-        r".*a device of the host is faulty.*",
-    ),
-    (
-        "raise RuntimeError('DataLoader worker (pid 4711) is killed by signal: Killed.')",
-        Outcome.KILLED,
-        r".*use fewer loader workers",
-    ),
-]
-
-
 @pytest.mark.parametrize(("reader", "outcome", "words"), CAUSES)
-def test_causes_outside_of_the_code_say_what_to_do(
+def test_causes_outside_of_the_code_say_the_remedy(
     tmp_path: Path, reader: str, outcome: Outcome, words: str
 ) -> None:
     meaning, message = outcome_of(end_of(tmp_path, MAIN, reader))
@@ -182,7 +180,7 @@ def test_causes_outside_of_the_code_say_what_to_do(
         ),
     ],
 )
-def test_what_sagemaker_says_itself_has_a_hint(reason: str, words: str) -> None:
+def test_sagemakers_own_words_have_a_hint(reason: str, words: str) -> None:
     meaning, message = read_failure_reason(reason)
     assert meaning is Outcome.USER_CODE_ERROR
     assert words in message

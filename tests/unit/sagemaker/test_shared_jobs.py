@@ -54,6 +54,9 @@ SUITES = {
         measurement={"seed_argument": "seed"},
     ),
 }
+REPOSITORIES = json.loads(
+    files("traindyno.sagemaker.data").joinpath("stock_images.json").read_text()
+)["repositories"]
 
 
 def shared_job(suite: Suite) -> Job:
@@ -65,7 +68,7 @@ def shared_job(suite: Suite) -> Job:
 
 
 @pytest.mark.parametrize("name", sorted(SUITES))
-def test_each_run_gets_what_a_job_of_its_own_gives_it(name: str) -> None:
+def test_each_run_gets_the_same_as_from_a_job_of_its_own(name: str) -> None:
     suite = parse_suite(SUITES[name])
     job = shared_job(suite)
     ours = build_shared_job_request(job, suite, attempt=1, settings=SETTINGS)
@@ -181,7 +184,7 @@ def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward
     for job in jobs:
         told = job_document(job, suite, SETTINGS)
         first, second = (run.cell.cell_id for run in job.runs)
-        may_run = [(each["run_id"], each["first"]) for each in told.get("again", [])]
+        may_run = [(repeat["run_id"], repeat["first"]) for repeat in told.get("again", [])]
         expected = [
             (cell, trial) for cell, trial in ((second, 2), (first, 2), (first, 3), (second, 3))
         ]
@@ -189,14 +192,14 @@ def test_the_likely_group_of_a_race_may_run_its_cells_again_backward_and_forward
         assert may_run == [
             (f"{cell}-t{trial}", f"{cell}-t1") for cell, trial in expected if is_likely
         ]
-        for each in told.get("again", []):
-            trial = int(each["run_id"][-1])
-            same = next(run for run in told["runs"] if run["run_id"] == each["first"])
+        for repeat in told.get("again", []):
+            trial = int(repeat["run_id"][-1])
+            same = next(run for run in told["runs"] if run["run_id"] == repeat["first"])
             assert (
-                each["hyperparameters"]["trial_seed"]
+                repeat["hyperparameters"]["trial_seed"]
                 == same["hyperparameters"]["trial_seed"] + trial - 1
             )
-            assert each["channels"] == same["channels"]
+            assert repeat["channels"] == same["channels"]
     later = make_runs("execution-1", [(cell, 2) for cell in suite.cells], round_number=2)
     assert all(
         "again" not in job_document(job, suite, SETTINGS) for job in share_jobs(later, suite)
@@ -219,9 +222,14 @@ def test_every_attempt_has_the_same_document_and_another_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(each.name for each in instance_types().values() if each.has_training_quota)
+    "name",
+    sorted(
+        instance_type.name
+        for instance_type in instance_types().values()
+        if instance_type.has_training_quota
+    ),
 )
-def test_what_the_planner_lets_share_a_job_has_a_document(name: str) -> None:
+def test_runs_put_together_by_the_planner_have_a_document(name: str) -> None:
     """Without the number of devices, nobody can count the processes before there is an instance."""
     matrix = {"instance": [name], "hyperparameters.lr": [0.1, 0.2]}
     is_counted = instance_types()[name].devices_per_instance is not None
@@ -238,17 +246,12 @@ def test_what_the_planner_lets_share_a_job_has_a_document(name: str) -> None:
             assert job_document(shared_job(suite), suite, SETTINGS)["instance_type"] == name
 
 
-REPOSITORIES = json.loads(
-    files("traindyno.sagemaker.data").joinpath("stock_images.json").read_text()
-)["repositories"]
-
-
 @pytest.mark.parametrize("strategy", ["ddp", "single"])
 @pytest.mark.parametrize(
     "tag", ["1.12-gpu", "1.13.0", "1.13.1-gpu-py39", "1.13", "2.13.0", "latest"]
 )
 @pytest.mark.parametrize("repository", [*sorted(REPOSITORIES), "own"])
-def test_planner_and_request_agree_on_what_sagemaker_starts(
+def test_planner_and_request_agree_on_programs_started_by_sagemaker(
     repository: str, tag: str, strategy: str
 ) -> None:
     """A user's own image may have any numbers in its tag."""
@@ -270,7 +273,8 @@ def test_planner_and_request_agree_on_what_sagemaker_starts(
             measurement={"jobs": "shared"},
         )
     )
-    cell, instance_type = suite.cells[0], instance_types()["ml.g5.12xlarge"]
+    cell = suite.cells[0]
+    instance_type = instance_types()["ml.g5.12xlarge"]
     uri = select_image_uri(cell.settings, suite.workload, SETTINGS)
     launcher = select_launcher(cell.settings, instance_type, uri, {})
     assert (why_alone(cell, suite) is None) is (launcher in (Launcher.PROCESS, Launcher.TORCHRUN))
@@ -332,7 +336,8 @@ def test_an_isolated_job_has_its_code_as_a_channel_too() -> None:
 @pytest.mark.parametrize("attempt", [1, MOST_ATTEMPTS])
 def test_the_longest_names_of_lab_suite_and_job_make_a_job_name(attempt: int) -> None:
     """A job's id has at most 20 characters, as the planner's own test shows."""
-    lab, suite = "l" * 18, "s" * 40
+    lab = "l" * 18
+    suite = "s" * 40
     assert LAB_NAME.fullmatch(lab)
     job = replace(shared_job(small_suite()), job_id="j1234567-b12x345p678")
     name = attempt_job_name(job, suite, attempt=attempt, lab=lab)

@@ -38,8 +38,8 @@ def request(*, tokens: Tokens | None, **workload: Any) -> dict[str, Any]:
 
 def channels(job: dict[str, Any]) -> dict[str, str]:
     return {
-        each["ChannelName"]: each["DataSource"]["S3DataSource"]["S3Uri"]
-        for each in job["InputDataConfig"]
+        channel["ChannelName"]: channel["DataSource"]["S3DataSource"]["S3Uri"]
+        for channel in job["InputDataConfig"]
     }
 
 
@@ -64,7 +64,7 @@ def test_the_copy_is_the_runs_model_and_the_hub_is_not_named() -> None:
     ],
     ids=str,
 )
-def test_the_hubs_token_is_kept_for_what_else_is_on_the_hub(
+def test_the_hubs_token_is_kept_for_other_repositories_of_the_hub(
     workload: dict[str, Any], needs_hub: bool
 ) -> None:
     assert (SECRET in json.dumps(request(tokens=None, **workload))) is needs_hub
@@ -85,7 +85,7 @@ def test_a_tokenizer_in_s3_has_a_channel_beside_the_copy() -> None:
 def test_no_run_of_a_modern_suite_loads_its_model_from_the_hub(pack: str) -> None:
     suite = load_suite(SUITES / pack / "modern.yaml").suite
     hub_id = str(suite.workload.model and suite.workload.model.path)
-    assert [each.stages_model for each in needed_tokens(suite)].count(True) == 1
+    assert [needed_token.stages_model for needed_token in needed_tokens(suite)].count(True) == 1
     settings = replace(SETTINGS, images={"gpu": "me/lab:1", "neuron": "me/lab-neuron:1"})
     for run in trial_runs("execution-1", suite.cells, [1]):
         job = build_training_job_request(
@@ -95,7 +95,7 @@ def test_no_run_of_a_modern_suite_loads_its_model_from_the_hub(pack: str) -> Non
         assert hub_id not in json.dumps(job["HyperParameters"])
 
 
-def test_the_job_that_copies_gptj_has_room_and_time_for_its_weights() -> None:
+def test_the_job_copying_gptj_has_room_and_time_for_its_weights() -> None:
     """24.2 GB in single precision."""
     suite = load_suite(SUITES / "gptj-parallel" / "modern.yaml").suite
     copying = DataPreparation(execution_id="execution-1", key=TOKENS.key, instance="ml.m7i.xlarge")

@@ -43,7 +43,7 @@ EXPECTED = {
 @pytest.mark.parametrize("toolkit", sorted(RECORDED))
 @pytest.mark.parametrize("name", sorted({*FAILURES, NO_FILES} - {SILENT}))
 @pytest.mark.parametrize("is_joined", [False, True])
-def test_each_failure_is_what_it_was(toolkit: str, name: str, is_joined: bool) -> None:
+def test_each_failure_is_recorded_as_it_was(toolkit: str, name: str, is_joined: bool) -> None:
     """SageMaker's copy of the toolkit's file can have spaces for the ends of lines."""
     outcome, words = EXPECTED[name.partition(",")[0]]
     reason = RECORDED[toolkit][name]
@@ -63,7 +63,7 @@ def test_a_kill_under_torchrun_is_in_the_log_alone(toolkit: str) -> None:
 
 @pytest.mark.parametrize("toolkit", sorted(RECORDED))
 @pytest.mark.parametrize("is_earlier_torchrun", [False, True])
-def test_a_shared_jobs_end_has_torchruns_report_which_is_read_and_left_out(
+def test_a_shared_jobs_end_has_torchruns_report_read_and_left_out(
     toolkit: str, is_earlier_torchrun: bool
 ) -> None:
     report = RECORDED[toolkit][SILENT_LOG]
@@ -78,6 +78,6 @@ def test_a_shared_jobs_end_has_torchruns_report_which_is_read_and_left_out(
 
 
 def test_both_versions_were_recorded_with_each_failure() -> None:
-    assert {name: set(found) for name, found in RECORDED.items()} == {
+    assert {name: set(versions) for name, versions in RECORDED.items()} == {
         toolkit: {*FAILURES, NO_FILES, SILENT_LOG} for toolkit in ("5.1.1", "5.1.4")
     }

@@ -9,14 +9,6 @@ from pathlib import Path
 
 RECORDS = Path(__file__).parents[2] / "data/toolkit_failures.json"
 TORCHRUN = "ddp"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    script: str
-    strategy: str = "single"
-
-
 VALUE = "rows = [1]\nif rows:\n    raise ValueError('the third batch is broken')\n"
 KILL = "import os\nprint('step 7', flush=True)\nos.kill(os.getpid(), 9)\n"
 MEMORY = (
@@ -31,7 +23,29 @@ OWN = (
 # Of a preparation of ours; the others are scripts.
 NO_FILES = "no files"
 # The toolkit keeps no line of it; what torchrun wrote is recorded beside it.
-SILENT, SILENT_LOG = "killed, torchrun", "killed, torchrun, log"
+SILENT = "killed, torchrun"
+SILENT_LOG = "killed, torchrun, log"
+# What differs between two machines, or two times.
+PLACES = (
+    (r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*(?=torch/)", "E1128 12:00:00.000000 14 "),
+    (r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d:\d\d", "2026-11-28_12:00:00"),
+    (r"\bpid\b:? \d+", "pid: 14"),
+    (r"PID \d+", "PID 14"),
+    (r"/\S*/bin/", "/opt/conda/bin/"),
+    (r"/\S*/site-packages/", "/opt/conda/lib/python3.11/site-packages/"),
+    (r"\s*-P\b", ""),
+    # A frame is as wide as its longest line, which has the process's id.
+    (r"={20,}", "=" * 60),
+    (r"-{20,}", "-" * 60),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    script: str
+    strategy: str = "single"
+
+
 FAILURES = {
     "value": Failure(script=VALUE),
     "value, torchrun": Failure(script=VALUE, strategy=TORCHRUN),
@@ -47,19 +61,6 @@ FAILURES = {
     "own outcome": Failure(script=OWN),
     "own outcome, torchrun": Failure(script=OWN, strategy=TORCHRUN),
 }
-# What differs between two machines, or two times.
-PLACES = (
-    (r"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S*(?=torch/)", "E1128 12:00:00.000000 14 "),
-    (r"\d{4}-\d\d-\d\d[ _]\d\d:\d\d:\d\d", "2026-11-28_12:00:00"),
-    (r"\bpid\b:? \d+", "pid: 14"),
-    (r"PID \d+", "PID 14"),
-    (r"/\S*/bin/", "/opt/conda/bin/"),
-    (r"/\S*/site-packages/", "/opt/conda/lib/python3.11/site-packages/"),
-    (r"\s*-P\b", ""),
-    # A frame is as wide as its longest line, which has the process's id.
-    (r"={20,}", "=" * 60),
-    (r"-{20,}", "-" * 60),
-)
 
 
 def without_places(text: str) -> str:

@@ -30,6 +30,8 @@ SUITE = make_suite(
     training={"instance": "ml.p4d.24xlarge"},
 )
 CELLS = SUITE.cells
+UNCLEAR = (ClaimFinding.AMBIGUOUS, ClaimFinding.NO_CELL)
+TRAINIUM = SUITES / "bert-trainium/claims.yaml"
 
 
 def cell_of(strategy: Strategy, instance_count: int = 1) -> Cell:
@@ -110,13 +112,13 @@ def test_a_figure_within_its_tolerance_is_reproduced() -> None:
         (1 / 1.05, {"published": 0.3, "bound": "at_least"}, ClaimFinding.NOT_REPRODUCED),
     ],
 )
-def test_the_measured_interval_is_compared_with_what_is_accepted(
+def test_the_measured_interval_is_compared_with_the_accepted_range(
     fsdp_seconds: float, changes: dict[str, Any], finding: ClaimFinding
 ) -> None:
     assert judged(steady(fsdp_seconds), **changes).finding is finding
 
 
-def test_a_claim_that_several_cells_match_or_none_says_so() -> None:
+def test_a_claim_matching_several_cells_or_none_says_so() -> None:
     results = pair([1.0, 1.001], [0.8, 0.801])
     several = judged(results, cell={"strategy": "fsdp"})
     assert (several.finding, several.measured) == (ClaimFinding.AMBIGUOUS, None)
@@ -167,9 +169,9 @@ def test_contradiction_within_the_tolerance_leaves_the_figure_to_the_measurement
     )
 
 
-def test_a_figure_that_simulated_runs_return_is_played() -> None:
+def test_a_figure_returned_by_simulated_runs_is_played() -> None:
     results = pair([1.0, 1.001], [0.8, 0.801])
-    simulated = [replace(each, is_simulated=True) for each in results]
+    simulated = [replace(result, is_simulated=True) for result in results]
     assert judged(simulated).finding is ClaimFinding.PLAYED
     assert judged(simulated, published=0.5).finding is ClaimFinding.NOT_REPRODUCED
 
@@ -182,7 +184,8 @@ def test_a_saving_in_time_is_not_a_gain_in_rate() -> None:
 
 
 def test_scaling_efficiency_divides_by_the_instances() -> None:
-    one, two = cell_of(Strategy.DDP), cell_of(Strategy.DDP, 2)
+    one = cell_of(Strategy.DDP)
+    two = cell_of(Strategy.DDP, 2)
     results = trials(one, [1.0, 1.0]) + trials(two, [0.625, 0.625])
     compared = {
         "cell": {"strategy": "ddp", "instance_count": 2},
@@ -203,8 +206,8 @@ def test_every_contradiction_in_the_four_posts_is_listed() -> None:
     contradicting = {
         f"{pack}: {name}"
         for pack in PACKS
-        for name, each in shipped(pack).items()
-        if each.finding is ClaimFinding.INCONSISTENT
+        for name, judgement in shipped(pack).items()
+        if judgement.finding is ClaimFinding.INCONSISTENT
     }
     assert contradicting == {
         "albert-scaling: efficiency-16-nodes",
@@ -225,8 +228,8 @@ def test_every_contradiction_in_the_four_posts_is_listed() -> None:
 
 @pytest.mark.parametrize("pack", PACKS)
 def test_contradictions_are_worked_out_rightly_and_name_claims_of_the_file(pack: str) -> None:
-    found = shipped(pack)
-    for contradiction in (each.claim.contradiction for each in found.values()):
+    judgements = shipped(pack)
+    for contradiction in (judgement.claim.contradiction for judgement in judgements.values()):
         if contradiction is None:
             continue
         calculation, _, named = contradiction.text.partition("; contradicts ")
@@ -234,7 +237,7 @@ def test_contradictions_are_worked_out_rightly_and_name_claims_of_the_file(pack:
         if arithmetic:
             assert contradiction.value == pytest.approx(eval(arithmetic), rel=1e-4)
             assert contradiction.value == pytest.approx(float(result.replace(",", "")), rel=2e-3)
-        assert set(named.split(", ")) <= found.keys()
+        assert set(named.split(", ")) <= judgements.keys()
 
 
 @pytest.mark.parametrize("pack", PACKS)
@@ -248,11 +251,17 @@ def test_shipped_claim_quotes_its_sentence_and_matches_one_original_cell(pack: s
     assert [claim.claim_id for claim in claims.claims if not claim.sentence] == []
     # a run without results, so that its cell is known and nothing is measured
     findings = {
-        each.claim.claim_id: each
-        for each in judge_claims(without_contradictions(claims), group_runs(SUITE, cells, ()), ())
+        judgement.claim.claim_id: judgement
+        for judgement in judge_claims(
+            without_contradictions(claims), group_runs(SUITE, cells, ()), ()
+        )
     }
-    assert {name: each.reason for name, each in findings.items() if each.finding in UNCLEAR} == {}
-    assert {each.finding for each in findings.values()} == {
+    assert {
+        name: judgement.reason
+        for name, judgement in findings.items()
+        if judgement.finding in UNCLEAR
+    } == {}
+    assert {judgement.finding for judgement in findings.values()} == {
         ClaimFinding.NOT_MEASURED,
         ClaimFinding.NOT_TESTABLE,
     }
@@ -263,9 +272,6 @@ def without_contradictions(claims: Claims) -> Claims:
     return replace(
         claims, claims=tuple(replace(claim, contradiction=None) for claim in claims.claims)
     )
-
-
-UNCLEAR = (ClaimFinding.AMBIGUOUS, ClaimFinding.NO_CELL)
 
 
 def test_a_wrong_document_lists_all_its_problems() -> None:
@@ -284,17 +290,16 @@ def test_a_wrong_document_lists_all_its_problems() -> None:
         ({"quantity": "setting"}, "expected untestable with quantity setting"),
     ],
 )
-def test_a_claim_that_nothing_could_test_is_refused(changes: dict[str, Any], words: str) -> None:
+def test_an_untestable_claim_is_refused(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ClaimsInvalid, match=words):
         judged([], **changes)
 
 
-TRAINIUM = SUITES / "bert-trainium/claims.yaml"
-
-
 def test_without_an_execution_the_claims_are_counted_and_contradictions_listed() -> None:
     listed = CliRunner().invoke(commands, ["claims", str(TRAINIUM), "--format", "json"])
-    findings = {each["claim"]["claim_id"]: each["finding"] for each in json.loads(listed.stdout)}
+    findings = {
+        document["claim"]["claim_id"]: document["finding"] for document in json.loads(listed.stdout)
+    }
     assert (findings["faster-time-to-train"], findings["p4d-cost"]) == (
         "internally_inconsistent",
         "not_measured",
@@ -317,6 +322,6 @@ def test_without_an_execution_the_claims_are_counted_and_contradictions_listed()
 def test_the_page_of_a_post_counts_its_contradictions_as_the_command_does(pack: str) -> None:
     page = (SUITES.parent / "docs" / "experiments" / f"{pack}.md").read_text()
     claims, words = re.findall(r"\(([0-9]+) claims?, (one|two|three) contradictions?\)", page)[0]
-    found, *more = summary_lines(tuple(shipped(pack).values()))
-    assert found.endswith(f"figures: {('one', 'two', 'three').index(words) + 1}")
+    line, *more = summary_lines(tuple(shipped(pack).values()))
+    assert line.endswith(f"figures: {('one', 'two', 'three').index(words) + 1}")
     assert more[0].startswith(f"in {claims} claim")

@@ -55,8 +55,6 @@ SHAPE = ModelShape(
     flops_per_token=9e9,
     layers=24,
     hidden_size=2048,
-    intermediate_size=8192,
-    vocabulary_size=50_000,
     sequence_length=1024,
 )
 SETTINGS = Settings(instance="ml.p4d.24xlarge", precision=Precision.BF16, batch_size_per_device=4)
@@ -86,9 +84,7 @@ def memory(settings: Settings) -> MemoryFinding:
     sharded = {Strategy.FSDP: 16, Strategy.ZERO1: 8}.get(settings.strategy, 0)
     held = SHAPE.parameters * (16 - sharded + sharded / processes)
     sample = 0.2 * GB if settings.activation_checkpointing else 2.0 * GB
-    of_process = ProcessPeak(
-        parameter_bytes=1, gradient_bytes=1, optimizer_bytes=1, lines=((held, sample),)
-    )
+    of_process = ProcessPeak(parameter_bytes=1, optimizer_bytes=1, lines=((held, sample),))
     return finding_of(settings, lines=PeakLines(processes=(of_process,)), whole=None)
 
 
@@ -108,7 +104,7 @@ def test_of_a_device_with_unknown_memory_no_estimate_is_promised(instance: str, 
     assert estimate_texts(candidate, {})["memory"] == told
 
 
-def test_the_first_strategy_that_fits_ends_the_search() -> None:
+def test_the_first_fitting_strategy_ends_the_search() -> None:
     """An A10G has 22.4 GB for tensors, 15.4 below the upper end: 20.8 GB of state on one device or
     four in full are not estimated, and 1.3 × (8 + 8 / 4) = 13 GB of zero1 leave room for a sample.
     """
@@ -118,39 +114,41 @@ def test_the_first_strategy_that_fits_ends_the_search() -> None:
         asked.append(settings)
         return memory(settings)
 
-    (found,) = find_candidates(replace(WORK, memory=find), ["ml.g5.xlarge", "ml.g5.12xlarge"], [1])
-    assert (found.settings.strategy, found.settings.batch_size) == (Strategy.ZERO1, 1)
-    assert {each.strategy for each in asked} == {Strategy.ZERO1}
-    assert {each.precision for each in asked} == {Precision.BF16}
+    (candidate,) = find_candidates(
+        replace(WORK, memory=find), ["ml.g5.xlarge", "ml.g5.12xlarge"], [1]
+    )
+    assert (candidate.settings.strategy, candidate.settings.batch_size) == (Strategy.ZERO1, 1)
+    assert {settings.strategy for settings in asked} == {Strategy.ZERO1}
+    assert {settings.precision for settings in asked} == {Precision.BF16}
     asked.clear()
     huge = replace(SHAPE, parameters=40 * SHAPE.parameters)
     assert find_candidates(replace(WORK, shape=huge, memory=find), PRICES, [1]) == []
     assert asked == [], "of 52 billion parameters no device holds the state"
 
 
-def test_what_is_not_estimated_in_time_is_left_to_the_plan() -> None:
+def test_late_estimates_are_left_to_the_plan() -> None:
     def find(settings: Settings) -> MemoryFinding:
         return MemoryFinding(why_unknown="later")
 
-    (found,) = find_candidates(replace(WORK, memory=find), ["ml.p4d.24xlarge"], [1])
-    assert (found.settings.strategy, found.settings.batch_size) == (Strategy.FSDP, 1)
-    assert found.settings.activation_checkpointing
-    assert (found.fits, found.memory_bytes) == (None, None)
-    assert found.seconds is not None
-    assert usual_candidate(replace(WORK, memory=find), found.settings) is None
+    (candidate,) = find_candidates(replace(WORK, memory=find), ["ml.p4d.24xlarge"], [1])
+    assert (candidate.settings.strategy, candidate.settings.batch_size) == (Strategy.FSDP, 1)
+    assert candidate.settings.activation_checkpointing
+    assert (candidate.fits, candidate.memory_bytes) == (None, None)
+    assert candidate.seconds is not None
+    assert usual_candidate(replace(WORK, memory=find), candidate.settings) is None
 
 
-def test_the_weights_are_those_that_the_benchmark_fits() -> None:
+def test_the_weights_come_from_the_benchmarks_fit() -> None:
     stored = fitted()["step_time"]["weights"]
-    found = dict(zip(TERMS, fit(list(published(FOLDER))), strict=True))
-    assert stored == pytest.approx(found, rel=0.02, abs=0.02)
+    terms = dict(zip(TERMS, fit(list(published(FOLDER))), strict=True))
+    assert stored == pytest.approx(terms, rel=0.02, abs=0.02)
     for name in ("NVIDIA A100 80GB", "NVIDIA H100"):
         device = device_of(name)
         assert device is not None
         assert device.rows == sum(row.device == device for row in published(FOLDER))
 
 
-def test_intervals_hold_for_steps_of_a_family_that_was_left_out() -> None:
+def test_intervals_hold_for_steps_of_a_left_out_family() -> None:
     """Of four authors' tables, each with another trainer: weights are of the other three, and
     deviations of all, by the way in which steps are divided.
     """
@@ -158,10 +156,10 @@ def test_intervals_hold_for_steps_of_a_family_that_was_left_out() -> None:
     deviations = deviations_of(rows)
     for family in {row.family for row in rows}:
         own = [row for row in rows if row.family == family]
-        found = np.abs(errors(own, fit([row for row in rows if row.family != family])))
-        assert 0.8 <= np.mean(found < widths(own, deviations)) <= 0.98, family
-        found = np.abs(errors(own, fit(rows)))
-        assert 0.9 <= np.mean(found < widths(own, deviations)) <= 0.98, family
+        errors_of_family = np.abs(errors(own, fit([row for row in rows if row.family != family])))
+        assert 0.8 <= np.mean(errors_of_family < widths(own, deviations)) <= 0.98, family
+        errors_of_family = np.abs(errors(own, fit(rows)))
+        assert 0.9 <= np.mean(errors_of_family < widths(own, deviations)) <= 0.98, family
     assert init_deviations() == pytest.approx(deviations, abs=0.012)
     most = fitted()["step_time"]["ways"]
     for way in deviations:
@@ -169,32 +167,34 @@ def test_intervals_hold_for_steps_of_a_family_that_was_left_out() -> None:
         assert most[way]["most_parameters"] == pytest.approx(max(sizes), rel=0.005)
 
 
-def test_a_model_that_is_larger_than_all_published_ones_has_the_widest_interval() -> None:
+def test_a_model_larger_than_all_published_ones_has_the_widest_interval() -> None:
     device = device_of("NVIDIA H100")
     assert device is not None
-    found = [
+    deviations = [
         deviation_of(replace(SHAPE, parameters=int(billions * 1e9)), division, device)
         for division in (Division(batch=1, replicas=8), Division(batch=1, replicas=8, pipeline=8))
         for billions in (8, 80)
     ]
-    assert found == [0.24, 0.57, 0.51, 0.57]
+    assert deviations == [0.24, 0.57, 0.51, 0.57]
     other = device_of("NVIDIA B200")
     assert other is not None
     assert deviation_of(SHAPE, Division(batch=1, replicas=8), other) == 0.5
 
 
 def test_candidates_fit_by_the_upper_end_and_are_in_the_order_of_the_goal() -> None:
-    found = find_candidates(WORK, PRICES, [1, 2])
-    assert found
-    for each in found:
-        assert each.memory_bytes is not None
-        assert each.device_bytes is not None
-        assert each.memory_bytes.high <= each.device_bytes
-        larger = replace(each.settings, batch_size_per_device=2 * each.settings.batch_size)
-        assert each.settings.batch_size == 64 or not estimate_candidate(WORK, larger).fits
-    by_cost, by_time = (choose(found, is_time=is_time, most=4) for is_time in (False, True))
-    costs = [each.usd.mean for each in by_cost if each.usd]
-    times = [each.seconds.mean for each in by_time if each.seconds]
+    candidates = find_candidates(WORK, PRICES, [1, 2])
+    assert candidates
+    for candidate in candidates:
+        assert candidate.memory_bytes is not None
+        assert candidate.device_bytes is not None
+        assert candidate.memory_bytes.high <= candidate.device_bytes
+        larger = replace(
+            candidate.settings, batch_size_per_device=2 * candidate.settings.batch_size
+        )
+        assert candidate.settings.batch_size == 64 or not estimate_candidate(WORK, larger).fits
+    by_cost, by_time = (choose(candidates, is_time=is_time, most=4) for is_time in (False, True))
+    costs = [candidate.usd.mean for candidate in by_cost if candidate.usd]
+    times = [candidate.seconds.mean for candidate in by_time if candidate.seconds]
     assert (len(costs), costs) == (len(by_cost), sorted(costs))
     assert (len(times), times) == (len(by_time), sorted(times))
     usual = usual_candidate(WORK, by_cost[0].settings)
@@ -211,10 +211,10 @@ def test_candidates_fit_by_the_upper_end_and_are_in_the_order_of_the_goal() -> N
         replace(SETTINGS, instance="ml.g5.xlarge", instance_count=2),
     ],
 )
-def test_what_nothing_was_measured_of_has_no_time(settings: Settings) -> None:
+def test_unmeasured_settings_have_no_time(settings: Settings) -> None:
     """A NeuronCore, this machine, and a network of unknown speed."""
-    found = estimate_candidate(WORK, settings)
-    assert (found.seconds, found.usd, found.evidence) == (None, None, "no basis")
+    candidate = estimate_candidate(WORK, settings)
+    assert (candidate.seconds, candidate.usd, candidate.evidence) == (None, None, "no basis")
 
 
 EAGER, COMPILED = unprepared_suite().cells
@@ -244,14 +244,17 @@ def measured(**changes: Any) -> MemoryLab:
     return lab
 
 
-def test_the_history_has_the_estimates_of_each_cell_with_what_was_measured(
+def test_the_history_has_the_estimates_of_each_cell_with_its_measurements(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     document = json.loads(listed(measured(), monkeypatch, "--format", "json"))
     (row,) = document["executions"]
     assert (row["execution_id"], row["of"]) == (EXECUTION, "estimates")
-    found = [(each.get("cell"), each["quantity"], each["side"]) for each in row["compared"]]
-    assert found == [
+    quantities = [
+        (quantity.get("cell"), quantity["quantity"], quantity["side"])
+        for quantity in row["compared"]
+    ]
+    assert quantities == [
         (EAGER.label, "memory", "inside"),
         (EAGER.label, "time", "inside"),
         (EAGER.label, "cost", "inside"),
@@ -284,7 +287,7 @@ def test_estimates_of_another_workload_are_not_compared(
     )
 
 
-def test_time_is_that_of_all_examples_and_memory_the_largest_peak() -> None:
+def test_time_is_for_all_examples_and_memory_the_largest_peak() -> None:
     cell = make_cell()
     results = [
         remeasured(completed_result(cell, trial), samples_per_second=rate)
@@ -294,13 +297,14 @@ def test_time_is_that_of_all_examples_and_memory_the_largest_peak() -> None:
     assert measured_seconds(results) == pytest.approx((examples / 10 + examples / 20) / 2)
     assert measured_usd(unprepared_suite(purchase="spot"), results) is None
     peaks = [
-        remeasured(each, peak_memory_bytes=size) for each, size in zip(results, (5, 7), strict=True)
+        remeasured(result, peak_memory_bytes=size)
+        for result, size in zip(results, (5, 7), strict=True)
     ]
     assert measured_bytes(peaks) == 7
     assert (measured_bytes([]), measured_seconds([])) == (None, None)
 
 
-def test_a_cell_that_ran_out_of_memory_needed_all_of_its_device() -> None:
+def test_a_cell_without_enough_memory_needed_all_of_its_device() -> None:
     cell = make_cell()
     out = failed_result(cell, 1, Outcome.OUT_OF_MEMORY)
     assert measured_bytes([completed_result(cell, 2), out]) == usable_memory_bytes(

@@ -90,7 +90,7 @@ def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) ->
     assert f"compare with: {said}" in (tmp_path / "suite.yaml").read_text()
     suite = written(tmp_path)
     assert "estimates" not in suite
-    assert [suite["baseline"]["instance"], *(each["instance"] for each in suite["include"])] == [
+    assert [suite["baseline"]["instance"], *(cell["instance"] for cell in suite["include"])] == [
         "ml.g5.xlarge",
         "ml.g6e.xlarge",
     ]
@@ -137,7 +137,7 @@ def check_cap(work: tuple[str, ...], cap: str, is_left_out: bool, tmp_path: Path
         ((*WORK[:3], "prices.yaml", *WORK[4:]), "workload.model"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named_and_nothing_is_written(
+def test_missing_or_wrong_options_are_named_and_nothing_is_written(
     options: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
     answer = init(tmp_path, "init", *options, *FILES)
@@ -148,7 +148,7 @@ def test_what_is_missing_or_wrong_is_named_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("is_local", [True, False])
-def test_the_default_goal_is_that_of_a_suite_without_one(is_local: bool, tmp_path: Path) -> None:
+def test_the_default_goal_equals_a_suites_without_one(is_local: bool, tmp_path: Path) -> None:
     instance = {"instance": "local.cpu" if is_local else "ml.g5.xlarge"}
     suite = CompletedSuite({"training": instance}, stem="a", folder=tmp_path, is_local=is_local)
     assert choose_goal(None, is_local=is_local) == suite.document["goal"]

@@ -22,7 +22,10 @@ from traindyno.features import FEATURES
 from traindyno.report.html import render
 from traindyno.slices.claims import lab as claims
 
-GPT2, GPTJ, ALBERT, BERT = "gpt2-compiler", "gptj-parallel", "albert-scaling", "bert-trainium"
+GPT2 = "gpt2-compiler"
+GPTJ = "gptj-parallel"
+ALBERT = "albert-scaling"
+BERT = "bert-trainium"
 DATA_URI = re.compile(r'href="data:[^"]*"')
 WORKERS = "dataloader_num_workers"
 
@@ -167,7 +170,9 @@ ROWS: list[tuple[str, str, Callable[[str], bool]]] = [
 
 
 @pytest.mark.parametrize(("pack", "shown", "is_drawn"), ROWS, ids=[row[1][:40] for row in ROWS])
-def test_what_a_post_shows_is_drawn(pack: str, shown: str, is_drawn: Callable[[str], bool]) -> None:
+def test_the_figures_of_a_post_are_drawn(
+    pack: str, shown: str, is_drawn: Callable[[str], bool]
+) -> None:
     assert is_drawn(pack), f"{pack}: nothing draws {shown!r}"
 
 

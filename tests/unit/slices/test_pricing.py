@@ -27,15 +27,17 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.report_data import parse_report, report_document
-from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.core.verdict.verdict import Finding
 from traindyno.features import FEATURES
 from traindyno.figures.hosts import HostClass, HostPriors, HostSpread
 from traindyno.report.html import render
 from traindyno.slices.pricing.client import reprice
 from traindyno.slices.pricing.lab import PART, PricedOption, observe_discounts, price_options
 
-P4D, TRN1 = "ml.p4d.24xlarge", "ml.trn1.32xlarge"
+P4D = "ml.p4d.24xlarge"
+TRN1 = "ml.trn1.32xlarge"
 # Billed seconds and prices of the published comparison: 6553 s at 37.69, 6033 s at 24.725 USD per
 # hour.
 SECONDS = {P4D: 6553.0, TRN1: 6033.0}
@@ -74,14 +76,14 @@ def record_of(
 
 
 def price(instance: str, usd: str) -> dict[str, Price]:
-    found = Price(
+    given = Price(
         instance_type=instance,
         region="us-west-2",
         usd_per_hour=Decimal(usd),
         as_of="2026-11-21",
         source="a file",
     )
-    return {instance: found}
+    return {instance: given}
 
 
 def test_the_published_answer_holds_at_the_published_prices() -> None:
@@ -91,8 +93,8 @@ def test_the_published_answer_holds_at_the_published_prices() -> None:
     assert repriced.verdict.recommended == trn1
     assert not repriced.is_flipped
     # the P4d price at which both cost the same: 24.725 x 6033 / 6553 = 22.7630
-    (found,) = repriced.verdict.sensitivity.break_evens
-    assert (found.cell_id, found.instance, found.usd_per_instance_hour) == (
+    (break_even,) = repriced.verdict.sensitivity.break_evens
+    assert (break_even.cell_id, break_even.instance, break_even.usd_per_instance_hour) == (
         p4d,
         P4D,
         Decimal("22.7630"),
@@ -111,7 +113,8 @@ def test_a_price_below_break_even_flips_the_answer() -> None:
 def test_every_cost_is_computed_anew_and_says_from_where() -> None:
     suite = suite_of()
     repriced = reprice(record_of(suite, measured(suite)), price(P4D, "10"))
-    p4d, trn1 = repriced.results[1], repriced.results[4]
+    p4d = repriced.results[1]
+    trn1 = repriced.results[4]
     assert (p4d.price.usd_per_instance_hour, p4d.price.source) == (Decimal("10"), "a file")
     projection = project_run(p4d)
     assert projection is not None
@@ -137,16 +140,16 @@ def on_spot(result: RunResult, *, billed: float, interruptions: int = 0) -> RunR
 
 
 def options_of(suite: Suite, results: list[RunResult]) -> dict[str, PricedOption]:
-    return {each.name: each for each in price_options(record_of(suite, results))}
+    return {option.name: option for option in price_options(record_of(suite, results))}
 
 
-def test_spot_prices_say_where_they_flip_the_verdict() -> None:
+def test_spot_prices_name_the_flips_of_the_verdict() -> None:
     """Trainium's $41.43 beat $68.61 on demand. P4d at 60 % off costs $27.44."""
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
     p4d, trn1 = (cell.cell_id for cell in suite.cells)
-    found = options_of(suite, measured(suite))
-    assert list(found) == ["on demand, us-west-2", "spot, us-west-2"]
-    demand, spot = found.values()
+    options = options_of(suite, measured(suite))
+    assert list(options) == ["on demand, us-west-2", "spot, us-west-2"]
+    demand, spot = options.values()
     assert (demand.recommended, demand.is_flipped) == (trn1, False)
     # 6553 s x $37.69 / 3600 and 6033 s x $24.725 / 3600
     assert demand.usd[p4d] == pytest.approx(68.606, rel=1e-3)
@@ -194,11 +197,11 @@ def test_an_observed_discount_counts_first_and_a_given_rate_as_much_as_one_hour(
         for result in measured(suite)
     ]
     assert observe_discounts(results) == {P4D: pytest.approx(0.7)}
-    hours = sum(each.attempts[0].phase_seconds["training"] for each in results[:3]) / 3600
-    found = observe_hazards(results, suite.pricing.spot)[P4D, "spot"]
-    assert found.count == 3
-    assert found.hours == pytest.approx(hours)
-    assert found.per_instance_hour == pytest.approx((3 + 0.5) / (hours + 1))
+    hours = sum(result.attempts[0].phase_seconds["training"] for result in results[:3]) / 3600
+    hazard = observe_hazards(results, suite.pricing.spot)[P4D, "spot"]
+    assert hazard.count == 3
+    assert hazard.hours == pytest.approx(hours)
+    assert hazard.per_instance_hour == pytest.approx((3 + 0.5) / (hours + 1))
 
 
 def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time() -> None:
@@ -206,19 +209,19 @@ def test_a_measurement_on_spot_is_priced_on_demand_for_all_of_its_training_time(
     p4d, _ = (cell.cell_id for cell in suite.cells)
     plain = measured(suite)
     paid = [
-        on_spot(each, billed=0.3) if each.run.cell.settings.instance == P4D else each
-        for each in plain
+        on_spot(result, billed=0.3) if result.run.cell.settings.instance == P4D else result
+        for result in plain
     ]
-    found = options_of(suite, paid)
-    assert found["on demand, us-west-2"].usd[p4d] == pytest.approx(68.606, rel=1e-3)
+    options = options_of(suite, paid)
+    assert options["on demand, us-west-2"].usd[p4d] == pytest.approx(68.606, rel=1e-3)
     # 0.05 interruptions an hour by the prior; three jobs of 6,613 s had none
     exposure = 0.05 / (1 + 3 * 6613 / 3600) * 6553 / 3600
-    assert found["spot, us-west-2"].usd[p4d] == pytest.approx(
+    assert options["spot, us-west-2"].usd[p4d] == pytest.approx(
         68.606 * 0.3 * expm1(exposure) / exposure, rel=1e-3
     )
     # as it was paid, P4d on spot won; on demand, Trainium does
-    assert found["on demand, us-west-2"].is_flipped
-    assert not found["spot, us-west-2"].is_flipped
+    assert options["on demand, us-west-2"].is_flipped
+    assert not options["spot, us-west-2"].is_flipped
 
 
 def spot_of(suite: Suite, results: list[RunResult]) -> PricedOption:
@@ -234,7 +237,8 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     p4d, trn1 = (cell.cell_id for cell in suite.cells)
     plain = [completed_result(cell, trial, suite=suite) for cell in suite.cells for trial in (1, 2)]
     results = [replace(result, checkpoint_every_steps=3600) for result in plain]
-    spot, demand = spot_of(suite, results), options_of(suite, results)["on demand, us-west-2"]
+    spot = spot_of(suite, results)
+    demand = options_of(suite, results)["on demand, us-west-2"]
     # 20 s to download and 10 s of a first step come again: exp(0.1 x 30 / 3600) x (exp(0.1) - 1) /
     # 0.1
     factor = 1.000834 * 1.051709
@@ -255,7 +259,7 @@ def test_lost_work_and_restarts_lengthen_time_and_cost_by_hand() -> None:
     assert spot.basis.endswith("lost work and restarts included")
 
 
-def test_a_faster_cell_may_lose_on_spot_where_its_type_is_interrupted_more_often() -> None:
+def test_a_faster_cell_may_lose_on_spot_by_more_interruptions_of_its_type() -> None:
     terms = {
         P4D: SpotTerms(discount=0.5, interruptions_per_hour=0.2),
         TRN1: SpotTerms(discount=0.5),
@@ -302,17 +306,19 @@ def test_time_between_checkpoints_is_the_setting_by_the_measured_step_time() -> 
     assert checkpoint_seconds(measured(plain)[0]) is None
     p4d, _ = (cell.cell_id for cell in suite.cells)
     without, with_them = (
-        options_of(each, measured(each))["spot, us-west-2"].usd[p4d] for each in (plain, suite)
+        options_of(priced, measured(priced))["spot, us-west-2"].usd[p4d]
+        for priced in (plain, suite)
     )
     # the first step, of 10 s, comes again: exp(0.5 x 10 / 3600)
-    once, lost = 68.606 * 0.4 * 1.00139, expm1(0.5 * hours) / (0.5 * hours)
+    once = 68.606 * 0.4 * 1.00139
+    lost = expm1(0.5 * hours) / (0.5 * hours)
     assert with_them == pytest.approx(once * lost, rel=1e-3)
     # without checkpoints all of the 6553 s, the start among them
     whole = 0.5 * 6553 / 3600
     assert without == pytest.approx(68.606 * 0.4 * expm1(whole) / whole, rel=1e-3)
 
 
-def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> None:
+def test_the_full_runs_schedule_counts_before_the_log_and_the_setting_last() -> None:
     (result, *_) = measured(suite_of())
     assert result.measured is not None
     assert result.measured.throughput is not None
@@ -325,7 +331,7 @@ def test_what_the_full_run_does_counts_before_the_log_and_the_setting_last() -> 
     assert checkpoint_seconds(given) == 1800
 
 
-def test_the_report_says_where_the_verdict_changes() -> None:
+def test_the_report_names_the_prices_changing_the_verdict() -> None:
     suite = suite_of(spot={P4D: SpotTerms(discount=0.6, interruptions_per_hour=0)})
     results = measured(suite)
     report = replace(

@@ -55,6 +55,14 @@ FOLLOWERS: dict[str, Follower] = {
     "eval_batch_size": lambda _, point: 2 * int(point.get("batch_size", 16)),
     "constant": lambda *_: 7,
 }
+# Nodes and samples/s of the published SMDDP table, without loader workers.
+PUBLISHED = {2: 3234.6185, 4: 5436.92949, 8: 8094.23716, 16: 10814.09728}
+SUITES = Path(__file__).parents[3] / "suites"
+SMDDP_LINES = [
+    f"smddp · dataloader_num_workers {workers} · per_device_train_batch_size {batch}"
+    for batch in (16, 32)
+    for workers in (0, 4, 8, 12, 16)
+]
 
 
 def cell(number: int, size: int, arguments: dict[str, Any], **settings: Any) -> Cell:
@@ -91,21 +99,21 @@ def grid(source: random.Random, least_sizes: int = 2) -> tuple[list[Cell], list[
 
 
 def partition(cells: Sequence[Cell], keys: Sequence[Any]) -> set[frozenset[str]]:
-    found: dict[Any, set[str]] = {}
-    for each, key in zip(cells, keys, strict=True):
-        found.setdefault(key, set()).add(each.cell_id)
-    return {frozenset(group) for group in found.values()}
+    groups: dict[Any, set[str]] = {}
+    for point, key in zip(cells, keys, strict=True):
+        groups.setdefault(key, set()).add(point.cell_id)
+    return {frozenset(group) for group in groups.values()}
 
 
 def found_partition(cells: Sequence[Cell]) -> set[frozenset[str]]:
     return {
-        frozenset(each.cell_id for each in series.cells) for series in find_series(cells, SCRIPT)
+        frozenset(point.cell_id for point in series.cells) for series in find_series(cells, SCRIPT)
     }
 
 
 @pytest.mark.parametrize("is_full", [True, False])
 @pytest.mark.parametrize("seed", range(300))
-def test_the_axes_part_the_series_and_what_follows_does_not(seed: int, is_full: bool) -> None:
+def test_the_axes_part_the_series_and_following_settings_do_not(seed: int, is_full: bool) -> None:
     """In a full grid, and where one series lacks a size, which changes no other."""
     source = random.Random(seed)
     cells, truth = grid(source, least_sizes=2 if is_full else 3)
@@ -122,23 +130,23 @@ def test_without_some_cells_each_size_is_once_in_a_series_and_nothing_else_diffe
     source = random.Random(seed)
     cells, _ = grid(source)
     left = source.sample(cells, max(1, int(len(cells) * source.uniform(0.3, 1.0))))
-    found = find_series(left, SCRIPT)
-    assert sorted(each.cell_id for series in found for each in series.cells) == sorted(
-        each.cell_id for each in left
+    all_series = find_series(left, SCRIPT)
+    assert sorted(point.cell_id for series in all_series for point in series.cells) == sorted(
+        point.cell_id for point in left
     )
-    for series in found:
-        sizes = [each.settings.instance_count for each in series.cells]
+    for series in all_series:
+        sizes = [point.settings.instance_count for point in series.cells]
         assert sizes == sorted(set(sizes))
-        assert len({each.settings.strategy for each in series.cells}) == 1
+        assert len({point.settings.strategy for point in series.cells}) == 1
         for name in series.cells[0].hyperparameters:
-            values = {each.hyperparameters[name] for each in series.cells}
+            values = {point.hyperparameters[name] for point in series.cells}
             assert len(values) == 1 or (
-                name in series.following and all(number_of(each) is not None for each in values)
+                name in series.following and all(number_of(number) is not None for number in values)
             )
     assert found_partition(left) == found_partition(source.sample(left, len(left)))
 
 
-def test_settings_true_and_text_never_follow_and_a_text_that_is_a_number_does() -> None:
+def test_settings_true_and_text_never_follow_and_a_numeric_text_does() -> None:
     assert (
         len(
             find_series(
@@ -178,19 +186,15 @@ def test_switch_of_zero_and_one_parts_the_series(seed: int) -> None:
         for number, size in enumerate(sizes)
     ]
     assert found_partition(cells) == partition(
-        cells, [int(str(each.hyperparameters["fp16"])) for each in cells]
+        cells, [int(str(point.hyperparameters["fp16"])) for point in cells]
     )
     assert all("fp16" not in series.following for series in find_series(cells, SCRIPT))
 
 
-def test_the_value_of_all_cells_counts_where_a_cell_has_none_of_its_own() -> None:
+def test_the_value_of_all_cells_counts_for_a_cell_without_its_own() -> None:
     workload = Workload(task=Task.SCRIPT, examples=1, hyperparameters={"max_steps": 100})
     assert len(find_series([cell(0, 1, {}), cell(1, 2, {"max_steps": 50})], workload)) == 1
     assert len(find_series([cell(0, 1, {}), cell(1, 2, {"max_steps": 50})], SCRIPT)) == 2
-
-
-# Nodes and samples/s of the published SMDDP table, without loader workers.
-PUBLISHED = {2: 3234.6185, 4: 5436.92949, 8: 8094.23716, 16: 10814.09728}
 
 
 def test_the_published_table_by_its_throughput() -> None:
@@ -227,14 +231,6 @@ def test_efficiency_has_the_speed_ups_interval_divided_by_the_instance_ratio() -
     # 1 / 0.3 / 4 = 0.833 in the middle of an interval on logarithms: low x high is its square
     assert interval.low * interval.high == pytest.approx(series.points[1].efficiency ** 2)
     assert 0.7 < interval.low < 1 / 0.3 / 4 < interval.high < 1
-
-
-SUITES = Path(__file__).parents[3] / "suites"
-SMDDP_LINES = [
-    f"smddp · dataloader_num_workers {workers} · per_device_train_batch_size {batch}"
-    for batch in (16, 32)
-    for workers in (0, 4, 8, 12, 16)
-]
 
 
 def step_seconds(cell: Cell, workload: Workload) -> float:
@@ -295,7 +291,7 @@ def test_albert_has_a_rate_over_nodes_for_each_series(name: str) -> None:
     assert f"{100 * 0.17 / 0.31:.1f} %" in page
 
 
-def test_a_cell_has_the_same_figures_in_the_table_of_cells_and_in_that_of_scaling() -> None:
+def test_a_cell_has_the_same_figures_in_the_table_of_cells_and_the_one_for_scaling() -> None:
     goal = Goal(kind=GoalKind.FASTEST)  # the two can't be told apart
     suite = make_suite(
         matrix={"instance_count": (1, 2)}, training={"instance": "ml.p4d.24xlarge"}, goal=goal
@@ -340,11 +336,12 @@ def test_a_series_of_one_measured_size_is_left_out() -> None:
         training={"instance": "ml.p4d.24xlarge"},
     )
     results = results_of(suite)
-    lost = [each for each in results if each.run.cell.settings.strategy is Strategy.FSDP][
+    lost = [result for result in results if result.run.cell.settings.strategy is Strategy.FSDP][
         -1
     ].run.cell.cell_id
     page = render(
-        report_of([each for each in results if each.run.cell.cell_id != lost], suite), FEATURES
+        report_of([result for result in results if result.run.cell.cell_id != lost], suite),
+        FEATURES,
     )
     assert {row["series"] for row in rows_of(page, "samples_per_second-instances.csv")} == {
         "ml.p4d.24xlarge"
@@ -387,7 +384,7 @@ def test_albert_has_the_posts_pictures_over_the_loader_workers(name: str) -> Non
         ((100, 100, 100, 100, 110), None),
     ],
 )
-def test_saturation_begins_where_no_measured_neighbour_gains(
+def test_saturation_needs_measured_neighbours_without_a_gain(
     rates: Sequence[float], begin: float | None
 ) -> None:
     points = [Point(x=4.0 * index, y=rate) for index, rate in enumerate(rates)]
@@ -421,7 +418,7 @@ def test_the_sentence_of_saturation_holds_for_any_rates(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_any_grid_has_an_axis_for_each_of_its_numbers_and_none_for_what_follows(seed: int) -> None:
+def test_any_grid_has_an_axis_for_each_of_its_numbers_and_none_for_followers(seed: int) -> None:
     source = random.Random(seed)
     cells, _ = grid(source)
     axes = find_axes(cells, SCRIPT)
@@ -433,7 +430,7 @@ def test_any_grid_has_an_axis_for_each_of_its_numbers_and_none_for_what_follows(
     ) - {name for series in find_series(cells, SCRIPT) for name in series.following}
     for axis in axes:
         for series in find_series(cells, SCRIPT, axis):
-            assert len({each.settings.strategy for each in series.cells}) == 1
+            assert len({point.settings.strategy for point in series.cells}) == 1
 
 
 def test_with_one_value_of_every_number_the_section_says_so() -> None:

@@ -55,4 +55,4 @@ def take_out(name: str, table: Path) -> None:
     text = table.read_text()
     words = [f"slices.{name}.", *re.findall(rf"slices\.{name}\.feature import (\w+)", text)]
     lines = text.splitlines(keepends=True)
-    table.write_text("".join(each for each in lines if not any(word in each for word in words)))
+    table.write_text("".join(line for line in lines if not any(word in line for word in words)))

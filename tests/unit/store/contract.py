@@ -2,6 +2,7 @@
 MiniStack.
 """
 
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -16,12 +17,12 @@ from tests.unit.run_samples import completed_result, make_cell
 from tests.unit.store.samples import ROW, RUN
 from traindyno.aws.objects import Objects, OriginalMissing
 from traindyno.aws.table import Table
+from traindyno.core.costs.summarise import summarise
 from traindyno.core.jobs.attempt import Attempt
 from traindyno.core.jobs.job import Job
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.run.tokens import DataPreparation
 from traindyno.core.suite.choices import GoalKind
-from traindyno.core.verdict.summarise import summarise
 from traindyno.store.attempts import AttemptRow, AttemptRows
 from traindyno.store.executions import ExecutionRow, ExecutionRows, Judgement
 from traindyno.store.owners import (
@@ -102,7 +103,7 @@ class StoreContract:
         assert rows.find(execution) == execution_row(execution)
         assert rows.find("another") is None
 
-    def test_an_execution_is_judged_and_stopped_beside_what_it_was_planned_with(
+    def test_an_execution_is_judged_and_stopped_beside_its_plan(
         self, table: Table, execution: str
     ) -> None:
         rows = ExecutionRows(table)
@@ -128,7 +129,8 @@ class StoreContract:
         self, table: Table, execution: str
     ) -> None:
         spending = Spending(table)
-        first, second = attempt_row(execution, "50.2"), attempt_row(execution, "50.1")
+        first = attempt_row(execution, "50.2")
+        second = attempt_row(execution, "50.1")
         assert spending.reserve(first, cap_usd=usd("50.1")) is Reservation.NO_ROOM
         assert spending.read(execution) == SpendingRow()
         assert spending.reserve(second, cap_usd=usd("50.1")) is Reservation.MADE
@@ -144,8 +146,10 @@ class StoreContract:
     def test_nothing_is_reserved_for_another_job_once_the_execution_is_being_stopped(
         self, table: Table, execution: str
     ) -> None:
-        spending, rows = Spending(table), ExecutionRows(table)
-        running, late = attempt_row(execution, "0.3"), attempt_row(execution, "0.3")
+        spending = Spending(table)
+        rows = ExecutionRows(table)
+        running = attempt_row(execution, "0.3")
+        late = attempt_row(execution, "0.3")
         assert spending.reserve(running, cap_usd=usd("1")) is Reservation.MADE
         rows.mark_stopping(execution)
         assert spending.reserve(late, cap_usd=usd("1")) is Reservation.STOPPING
@@ -166,7 +170,8 @@ class StoreContract:
     def test_attempt_is_created_and_its_worst_case_reserved_once_for_repeated_calls(
         self, table: Table, execution: str
     ) -> None:
-        spending, row = Spending(table), attempt_row(execution, "0.3")
+        spending = Spending(table)
+        row = attempt_row(execution, "0.3")
         with ThreadPoolExecutor(4) as pool:
             given = list(pool.map(lambda _: spending.reserve(row, cap_usd=usd("10")), range(4)))
         assert Counter(given) == {Reservation.MADE: 1, Reservation.ROW_REFUSED: 3}
@@ -179,7 +184,9 @@ class StoreContract:
     def test_jobs_of_a_run_are_noted_with_their_reservation_or_not_at_all(
         self, table: Table, execution: str
     ) -> None:
-        spending, runs, row = Spending(table), RunRows(table), attempt_row(execution, "0.3")
+        spending = Spending(table)
+        runs = RunRows(table)
+        row = attempt_row(execution, "0.3")
         noting = runs.noting(execution, "r", row.job_name)
         runs.note_start(execution, "r", NOW + 0.5)
         assert spending.reserve(row, cap_usd=usd("0.2"), also=[noting]) is Reservation.NO_ROOM
@@ -196,7 +203,8 @@ class StoreContract:
     def test_spending_replaces_its_reservation_rounded_up_to_a_millionth(
         self, table: Table, execution: str
     ) -> None:
-        spending, row = Spending(table), attempt_row(execution, "0.3333333333")
+        spending = Spending(table)
+        row = attempt_row(execution, "0.3333333333")
         spending.reserve(row, cap_usd=usd("10"))
         assert spending.read(execution).exposed_usd == usd("0.333334")
         end = replace(END, job_name=row.job_name)
@@ -208,7 +216,8 @@ class StoreContract:
     def test_an_end_without_a_known_cost_keeps_its_reservation(
         self, table: Table, execution: str
     ) -> None:
-        spending, row = Spending(table), attempt_row(execution, "0.3")
+        spending = Spending(table)
+        row = attempt_row(execution, "0.3")
         spending.reserve(row, cap_usd=usd("10"))
         assert spending.end(row, replace(END, job_name=row.job_name), None)
         assert spending.read(execution) == SpendingRow(exposed_usd=usd("0.3"))
@@ -216,7 +225,8 @@ class StoreContract:
     def test_a_running_job_gets_more_within_the_cap_and_its_end_settles_all_of_it(
         self, table: Table, execution: str
     ) -> None:
-        spending, row = Spending(table), attempt_row(execution, "0.3")
+        spending = Spending(table)
+        row = attempt_row(execution, "0.3")
         spending.reserve(row, cap_usd=usd("1"))
         assert spending.reserve_more(row, usd("0.9"), cap_usd=usd("0.8")) is Reservation.NO_ROOM
         assert spending.reserve_more(row, usd("1.4"), cap_usd=usd("1")) is Reservation.NO_ROOM
@@ -237,7 +247,8 @@ class StoreContract:
         self, table: Table, execution: str
     ) -> None:
         result = completed_result(make_cell(), 2)
-        summary, run_id = summarise(result), result.run.run_id
+        summary = summarise(result)
+        run_id = result.run.run_id
         rows = RunRows(table)
         table.write_all([rows.noting(execution, run_id, "job-1")])
         assert not rows.read(execution, run_id).is_over
@@ -246,11 +257,23 @@ class StoreContract:
         row = rows.read(execution, run_id)
         assert (row.summary, row.jobs) == (summary, frozenset({"job-1"}))
 
+    def test_a_run_has_a_summary_however_long_and_odd_its_message(
+        self, table: Table, execution: str
+    ) -> None:
+        """DynamoDB takes items of up to 400 KB, in UTF-8."""
+        rows = RunRows(table)
+        odd = replace(summarise(completed_result(make_cell(), 2)), message="\ud800" + "é" * 500_000)
+        assert rows.record(execution, "r", odd)
+        expected = replace(odd, message="?" + "é" * 3_999)
+        assert rows.read(execution, "r").summary == expected
+
     def test_runs_shared_jobs_and_preparations_are_listed_apart(
         self, table: Table, execution: str
     ) -> None:
         """Lists of runs don't show the row of a job that several of them share."""
-        runs, jobs, preparations = RunRows(table), SharedJobRows(table), PreparationRows(table)
+        runs = RunRows(table)
+        jobs = SharedJobRows(table)
+        preparations = PreparationRows(table)
         noted = [runs.noting(execution, name, f"job-{name}") for name in ("b", "a")]
         also = [preparations.noting(execution, "p", "job-p"), jobs.noting(execution, "j", "job-j")]
         table.write_all([*noted, *also])
@@ -289,23 +312,42 @@ class StoreContract:
     def test_open_attempt_takes_a_new_token_and_a_reason_to_stop(
         self, table: Table, attempt: AttemptRow
     ) -> None:
-        rows, name = AttemptRows(table), attempt.job_name
-        assert rows.hand_over(name, "u")
+        rows = AttemptRows(table)
+        name = attempt.job_name
+        assert rows.hand_over(name, "u", now=NOW + 0.25)
         assert rows.note_stop(name, Outcome.COST_STOPPED)
-        assert rows.find(name) == replace(attempt, token="u", stopped_for=Outcome.COST_STOPPED)
+        assert rows.find(name) == replace(
+            attempt, token="u", submitted_at=NOW + 0.25, stopped_for=Outcome.COST_STOPPED
+        )
+
+    def test_what_was_known_of_an_attempt_before_another_task_took_it_over_ends_nothing(
+        self, table: Table, execution: str, attempt: AttemptRow
+    ) -> None:
+        spending = Spending(table)
+        rows = AttemptRows(table)
+        exposed = spending.read(execution)
+        assert rows.hand_over(attempt.job_name, attempt.token, now=NOW + 0.25)
+        assert not spending.withdraw(attempt)
+        assert not spending.end(attempt, replace(END, job_name=attempt.job_name), usd("0.1"))
+        taken = replace(attempt, submitted_at=NOW + 0.25)
+        assert rows.find(attempt.job_name) == taken
+        assert spending.read(execution) == exposed
+        assert spending.withdraw(taken)
 
     def test_nothing_changes_after_an_attempts_end(self, table: Table, attempt: AttemptRow) -> None:
-        rows, name = AttemptRows(table), attempt.job_name
+        rows = AttemptRows(table)
+        name = attempt.job_name
         end = replace(END, job_name=name)
         assert Spending(table).end(attempt, end, None)
-        assert not rows.hand_over(name, "u")
+        assert not rows.hand_over(name, "u", now=NOW)
         assert not rows.note_stop(name, Outcome.TIMED_OUT)
         assert rows.find(name) == replace(attempt, end=end)
 
-    def test_an_attempt_that_never_was_changes_nothing(self, table: Table, execution: str) -> None:
+    def test_a_missing_attempt_changes_nothing(self, table: Table, execution: str) -> None:
         row = attempt_row(execution, "0.3")
-        rows, spending = AttemptRows(table), Spending(table)
-        assert not rows.hand_over(row.job_name, "u")
+        rows = AttemptRows(table)
+        spending = Spending(table)
+        assert not rows.hand_over(row.job_name, "u", now=NOW)
         assert not spending.end(row, replace(END, job_name=row.job_name), usd("0.1"))
         assert not spending.withdraw(row)
         rows.close(row.job_name)
@@ -332,7 +374,8 @@ class StoreContract:
     def test_executions_of_the_same_work_are_listed_once_each_the_latest_first(
         self, table: Table
     ) -> None:
-        index, work = WorkIndex(table), uuid.uuid4().hex
+        index = WorkIndex(table)
+        work = uuid.uuid4().hex
         for seconds, name in ((10, "a"), (20, "a"), (30, "b"), (1, "c")):
             index.note(work, name, started_at=1_790_000_000 + seconds)
         assert index.list_executions(work, 5) == ["b", "a", "c"]
@@ -425,3 +468,9 @@ class ObjectsContract:
         assert objects.find("large/copy") is None
         assert objects.find("large/original") == b"weights"
         assert not objects.copy_large("large/nothing", "large/copy")
+
+    def test_a_renewed_object_stays_as_it_is(self, objects: Objects) -> None:
+        prefix = f"contract/{uuid.uuid4().hex}/"
+        objects.write(f"{prefix}a", b"text", "text/plain")
+        objects.renew(prefix, before=time.time() + 86_400)
+        assert objects.find(f"{prefix}a") == b"text"

@@ -43,7 +43,7 @@ def submit(
     *,
     late_seconds: float = 0.0,
 ) -> None:
-    """``late_seconds``: how long the function takes from its beginning to its request."""
+    """Submits a run; the function takes ``late_seconds`` from its beginning to its request."""
     submit_run(
         run,
         token,
@@ -61,10 +61,12 @@ def play(lab: MemoryLab, runs: list[Any]) -> tuple[list[float], Counter[str]]:
     When jobs were started, and submissions by run.
     """
     waiting = [(NOW, number) for number in range(len(runs))]
-    started, submissions = list[float](), Counter[str]()
+    started = list[float]()
+    submissions = Counter[str]()
     while waiting:
         now, number = heapq.heappop(waiting)
-        slept, run = list[float](), runs[number]
+        slept = list[float]()
+        run = runs[number]
         before = len(lab.jobs.jobs)
         submissions[run.run_id] += 1
         submit(lab, run, f"token-{number}", now, slept)
@@ -94,7 +96,7 @@ def test_10000_starts_stay_below_one_per_second() -> None:
     assert max(submissions.values()) == 2
 
 
-def test_a_turn_that_is_near_is_waited_for_in_the_function() -> None:
+def test_a_near_turn_is_waited_for_in_the_function() -> None:
     lab, runs = many_runs(6)
     started, submissions = play(lab, runs)
     assert [round(at - NOW, 2) for at in started] == [0, 1.05, 2.1, 3.15, 4.2, 6]
@@ -102,7 +104,7 @@ def test_a_turn_that_is_near_is_waited_for_in_the_function() -> None:
     assert submissions["run-6"] == 2
 
 
-def test_a_run_that_missed_its_turn_takes_another() -> None:
+def test_a_run_missing_its_turn_takes_another() -> None:
     lab, (run, *_) = many_runs(1)
     lab.runs.note_start(run.execution_id, run.run_id, NOW - 100)
     lab.next_start = NOW + 3
@@ -125,7 +127,7 @@ def test_late_function_takes_another_turn_and_does_not_meet_the_next_one() -> No
     assert in_time == [pytest.approx(BETWEEN - 0.5)]
 
 
-def test_unused_turns_of_an_execution_are_freed_and_not_those_of_another() -> None:
+def test_unused_turns_of_an_execution_are_freed_and_anothers_stay() -> None:
     lab, (run, *_) = many_runs(1)
     submit(lab, run, "token", NOW, [])
     lab.next_start = NOW + 100
@@ -155,8 +157,9 @@ def asked(value: str, condition: str) -> dict[str, Any]:
     }
 
 
-def test_a_turn_is_one_conditional_write_so_that_no_two_functions_get_the_same() -> None:
-    queued, free = "next_at > :now", "attribute_not_exists(next_at) OR next_at <= :now"
+def test_a_turn_is_one_conditional_write_against_double_turns() -> None:
+    queued = "next_at > :now"
+    free = "attribute_not_exists(next_at) OR next_at <= :now"
     with stubbed_table() as (table, stubber):
         stubber.add_response(
             "update_item",

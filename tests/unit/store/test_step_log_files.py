@@ -41,7 +41,7 @@ def test_a_line_without_an_end_is_given_in_pieces(monkeypatch: pytest.MonkeyPatc
     assert max(map(len, pieces)) <= 200
 
 
-def test_a_file_that_is_gone_is_an_error() -> None:
+def test_a_lost_file_is_an_error() -> None:
     bucket = MemoryObjects()
     bucket.contents[KEY] = b"{}"
     (lines,) = bucket.step_log_files("runs/e/r/checkpoints/step_log/").values()

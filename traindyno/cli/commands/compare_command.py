@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from traindyno.cli.completion import complete_execution
 from traindyno.cli.lab_choice import LabChoice, with_options_of
 from traindyno.cli.option_values import execution_name, share
 from traindyno.cli.output import (
@@ -31,6 +32,7 @@ from traindyno.core.costs.quantity_text import (
     tolerance_text,
     usd_text,
 )
+from traindyno.core.documents.places import markdown_line, markdown_text
 from traindyno.core.documents.stored import to_document
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.verdict.comparison import (
@@ -40,7 +42,7 @@ from traindyno.core.verdict.comparison import (
     NotComparable,
     compare_executions,
 )
-from traindyno.core.verdict.confounds import Difference
+from traindyno.core.verdict.conditions import Difference
 from traindyno.core.verdict.gate import DEARER, Gate, GatedFigure, GateFinding, check_gate
 from traindyno.figures.estimates import Comparison, Estimate
 from traindyno.store.results import load_record
@@ -56,12 +58,19 @@ EXPLANATION = "± and brackets: 95 % intervals; change: the second ÷ the first"
 def compare(
     choice: LabChoice,
     first: Annotated[
-        str, typer.Argument(help="The execution to compare with.", callback=execution_name)
+        str,
+        typer.Argument(
+            help="The execution to compare with.",
+            callback=execution_name,
+            autocompletion=complete_execution,
+        ),
     ],
     second: Annotated[
         str,
         typer.Argument(
-            help="The execution that may have become better or worse.", callback=execution_name
+            help="The execution that may have become better or worse.",
+            callback=execution_name,
+            autocompletion=complete_execution,
         ),
     ],
     tolerance: Annotated[
@@ -128,16 +137,16 @@ def print_comparison(console: Terminal, compared: ExecutionComparison) -> None:
 
 def markdown(compared: ExecutionComparison, gate: Gate | None) -> str:
     """The comparison as Markdown, for a comment on a pull request or a job's summary."""
-    lines = [f"**{_title(compared)}**", ""]
+    lines = [f"**{markdown_text(_title(compared))}**", ""]
     for line in gate_lines(gate):
-        lines += [line, ""]
+        lines += [markdown_line(line), ""]
     lines += markdown_table(COLUMNS, [_row(cell) for cell in compared.cells])
     for title, differences in _differences(compared):
         rows = [
             [difference.name, difference.first, difference.second] for difference in differences
         ]
         lines += ["", *markdown_table([title, compared.first_id, compared.second_id], rows)]
-    return "\n".join([*lines, "", *(f"- {line}" for line in _notes(compared)), ""])
+    return "\n".join([*lines, "", *(f"- {markdown_line(line)}" for line in _notes(compared)), ""])
 
 
 def gate_lines(gate: Gate | None) -> Iterator[str]:

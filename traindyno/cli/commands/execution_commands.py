@@ -55,7 +55,7 @@ def list_executions(
         bool,
         typer.Option(
             "--projected",
-            help="Of those that were projected, list what came of it: time, cost and memory.",
+            help="List only projected ones, with their actual time, cost and memory.",
         ),
     ] = False,
 ) -> None:

@@ -24,6 +24,7 @@ from traindyno.cli.output import (
     print_text,
     titled_table,
 )
+from traindyno.core.documents.places import markdown_line
 from traindyno.core.documents.stored import to_document
 from traindyno.figures.judge import TrialsFinding
 
@@ -101,8 +102,9 @@ def _print_finding(finding: TrialsFinding, columns: TrialColumns) -> None:
 
 def _markdown(finding: TrialsFinding, columns: TrialColumns) -> str:
     table = markdown_table(HEADING, finding_rows(finding))
-    notes = [f"- {line}" for line in unknown_lines(columns)]
-    return "\n".join(["\n\n".join(finding_lines(finding)), "", *table, "", *notes, ""])
+    found = map(markdown_line, finding_lines(finding))
+    notes = [f"- {markdown_line(line)}" for line in unknown_lines(columns)]
+    return "\n".join(["\n\n".join(found), "", *table, "", *notes, ""])
 
 
 def _columns(

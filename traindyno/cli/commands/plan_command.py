@@ -41,7 +41,7 @@ def plan(
     also_send: AlsoSendOption = None,
     output: FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """Show a suite's cells, lanes, quotas, cost and time. Creates nothing.
+    """Show a suite's cells, quotas, cost and time, and whether it can start. Creates nothing.
 
     Exit status 2 if the lab would refuse the suite, with the reasons.
     """
@@ -70,7 +70,15 @@ def plan(
         )
         for line in lines:
             STANDARD_OUTPUT.print(line)
+        if not planned.is_refused:
+            STANDARD_OUTPUT.print(_start_text(planned, is_given=bool(prices or quotas)))
     require_accepted(planned.plan)
+
+
+def _start_text(planned: PlannedSuite, *, is_given: bool) -> str:
+    if is_given or planned.inputs.why_assumed is not None:
+        return "can start, if the account has these quotas: nothing else stands in the way"
+    return "can start: nothing stands in the way"
 
 
 def plan_document(planned: PlannedSuite) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def report(
     """Print the verdict of an execution that has ended, and download its HTML report; or print its
     receipt.
 
-    Of an execution that was stopped or failed, it judges the runs that were measured until then.
+    After a stop or a failure, the verdict is of the runs that were measured until then.
     """
     target = choice.find_target()
     if receipt:

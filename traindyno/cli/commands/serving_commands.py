@@ -1,23 +1,30 @@
 """`traindyno deploy`, `endpoints` and `undeploy`: the models that runs saved, as endpoints."""
 
 import getpass
-import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import cycle, islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from traindyno.api.lab_target import LabTarget
+from traindyno.api.served_model import (
+    check_endpoint,
+    deploy_model,
+    find_deployable_model,
+)
 from traindyno.aws.client_errors import AwsError
 from traindyno.aws.prices import HOSTING, PriceSource
+from traindyno.cli.completion import completed_by
+from traindyno.cli.display.deployment_text import (
+    deployment_figures,
+    deployments_table,
+    lines_after,
+    lines_before,
+)
 from traindyno.cli.lab_choice import (
     CellOption,
     ExecutionArgument,
@@ -27,24 +34,9 @@ from traindyno.cli.lab_choice import (
 )
 from traindyno.cli.option_values import finite, matching
 from traindyno.cli.option_values import job_name as job_name_option
-from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell, titled_table
-from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.costs.quantity_text import exact_usd_text, seconds_text, usd_text
-from traindyno.core.documents.stored import to_document
+from traindyno.cli.output import STANDARD_OUTPUT, OutputFormat, print_json, tell
 from traindyno.core.errors import TraindynoError
-from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.s3_keys import (
-    deployment_key,
-    samples_key,
-    saved_model_key,
-    served_model_key,
-    suite_key,
-    verdict_key,
-)
 from traindyno.core.serving.deployment import (
-    CREATED_WITHIN_SECONDS,
-    NOTICE_SECONDS,
     SERVING_INSTANCE,
     ModelDeployment,
     ModelNotServable,
@@ -52,22 +44,10 @@ from traindyno.core.serving.deployment import (
     deployment_name,
     parse_deployment,
 )
-from traindyno.core.serving.samples import (
-    EvaluationSample,
-    Latency,
-    differences,
-    parse_samples,
-)
-from traindyno.core.serving.servable import why_not_servable
 from traindyno.core.suite.preparation import LOCAL_INSTANCE
-from traindyno.core.suite.suite import Run, Suite
-from traindyno.core.suite.suite_file import read_stored_suite
-from traindyno.core.verdict.verdict import parse_verdict
 from traindyno.lab.end_endpoints import Serving, open_serving, remove_endpoint
 from traindyno.lab.environment import BucketEnvironment
-from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP, ServingSettings, build_requests
-from traindyno.store.results import load_results
-from traindyno.store.results_bucket import ResultsBucket
+from traindyno.sagemaker.serving import ENDPOINT_LOG_GROUP
 
 LOCAL_POLL_SECONDS = 1.0
 AWS_POLL_SECONDS = 10.0
@@ -76,12 +56,6 @@ FAILURES = (*AwsError, TraindynoError)
 INSTANCE = re.compile(
     r"ml\.(?!trn|inf)[a-z][a-z0-9-]*\.(medium|large|\d*xlarge|metal)|local\.(cpu|gpu)"
 )
-# The first requests are slower: they load the model.
-WARMUP_REQUESTS = 5
-TIMED_REQUESTS = 100
-LONGEST_TIMING_SECONDS = 60.0
-MOST_DIFFERENCES = 5
-SEQUENTIAL = "with one request at a time"
 
 
 class NotDeployed(TraindynoError):
@@ -115,7 +89,7 @@ class DeploymentChoice(LabChoice):
         typer.Option(
             min=0.01,
             callback=finite,
-            help="The lab deletes it before it costs more than this many USD, also while this "
+            help="The endpoint is deleted before it costs more than this many USD, also while this "
             "machine is off.",
         ),
     ] = None
@@ -265,7 +239,9 @@ def undeploy(
     name: Annotated[
         str,
         typer.Argument(
-            help="The endpoint's name, as `traindyno endpoints` shows it.", callback=job_name_option
+            help="The endpoint's name, as `traindyno endpoints` shows it.",
+            callback=job_name_option,
+            autocompletion=completed_by(lambda target: serving_of(target).names()),
         ),
     ],
 ) -> None:
@@ -278,199 +254,3 @@ def undeploy(
             f"no endpoint {name} has the tag of lab {serving.lab}; its endpoints: {ours}"
         )
     tell(f"{name} is deleted")
-
-
-def find_deployable_model(
-    execution_id: str, cell: str | None, bucket: ResultsBucket
-) -> tuple[Suite, Run, str]:
-    """The suite, the run, and the training job that saved its model.
-
-    ``cell`` is a cell's id or label. Raises ModelNotServable with what to do, before anything
-    is started.
-    """
-    suite = bucket.find_as(suite_key(execution_id), read_stored_suite)
-    if suite is None:
-        raise ModelNotServable(
-            f"the lab has no suite of execution {execution_id}: expected an execution that passed "
-            "its planning, as `traindyno list` shows it"
-        )
-    reason = why_not_servable(suite)
-    if reason is not None:
-        raise ModelNotServable(f"execution {execution_id} has no model to deploy: {reason}")
-    results = load_results(bucket, execution_id)
-    wanted = cell or _recommended(execution_id, bucket, results)
-    of_cell = [
-        result for result in results if wanted in (result.run.cell.cell_id, result.run.cell.label)
-    ]
-    if not of_cell:
-        raise ModelNotServable(
-            f"execution {execution_id} has no result of cell {wanted}; {_choices(results)}"
-        )
-    completed = [
-        result for result in of_cell if result.outcome is Outcome.COMPLETED and result.attempts
-    ]
-    if not completed:
-        ends = ", ".join(sorted({result.outcome for result in of_cell}))
-        raise ModelNotServable(
-            f"cell {wanted} of {execution_id}: expected a completed run, found {ends}"
-        )
-    chosen = max(completed, key=lambda result: result.run.trial)
-    job_name = chosen.attempts[-1].job_name
-    key = samples_key(execution_id, chosen.run.run_id, job_name)
-    samples = bucket.find_as(key, parse_samples)
-    if samples is None or not samples.samples:
-        raise ModelNotServable(
-            f"run {chosen.run.run_id} left no evaluation samples at s3://{bucket.name}/{key}: it "
-            "was simulated, shared its job with others, streamed its data without an "
-            "evaluation_split, or its data holds no text"
-        )
-    return suite, chosen.run, job_name
-
-
-def _recommended(execution_id: str, bucket: ResultsBucket, results: list[RunResult]) -> str:
-    verdict = bucket.find_as(verdict_key(execution_id), parse_verdict)
-    if verdict is None or verdict.recommended is None:
-        why_none = (
-            "recommends no cell" if verdict else "has no verdict: it is still running, or it failed"
-        )
-        raise ModelNotServable(f"execution {execution_id} {why_none}; {_choices(results)}")
-    return verdict.recommended
-
-
-def _choices(results: list[RunResult]) -> str:
-    cells = {result.run.cell.cell_id: result.run.cell.label for result in results}
-    listed = ", ".join(f"{cell_id} ({label})" for cell_id, label in cells.items())
-    return f"name one of its cells with --cell: {listed or 'it has none yet'}"
-
-
-class AnswersDiffer(TraindynoError):
-    """The served model's answers differ from the training job's: it is another model, or it is
-    served wrongly.
-    """
-
-
-def deploy_model(
-    deployment: ModelDeployment,
-    serving: Serving,
-    settings: ServingSettings,
-    *,
-    clock: Callable[[], float],
-) -> None:
-    """Raises ModelNotServable or DeploymentRefused.
-
-    What was created before that has a record: the caller or a sweep removes it.
-    """
-    requests = build_requests(deployment, settings)  # refuses before anything is recorded or copied
-    name = deployment.name
-    bucket = serving.bucket
-    bucket.write_json(deployment_key(name), deployment_document(deployment))
-    place = (deployment.execution_id, deployment.run_id, deployment.job_name)
-    saved = [saved_model_key(*place, is_kept=is_kept) for is_kept in (True, False)]
-    if not any(bucket.copy_large(key, served_model_key(name)) for key in saved):
-        raise ModelNotServable(
-            f"the model of {deployment.job_name} is no longer at s3://{bucket.name}/{saved[-1]}:"
-            " large models expire 30 days after their training: run the suite again"
-        )
-    last = min(deployment.created_at + CREATED_WITHIN_SECONDS, deployment.ends_at)
-    if serving.find(name) is None or clock() >= last:
-        bucket.delete(served_model_key(name))
-        raise ModelNotServable(
-            f"{name} was ended, or reached its limit of time, while its model was copied"
-        )
-    serving.endpoints.create(*requests)
-
-
-def check_endpoint(
-    deployment: ModelDeployment, serving: Serving, *, clock: Callable[[], float] = time.perf_counter
-) -> tuple[int, Latency]:
-    """How many answers agree, and the latency.
-
-    Raises AnswersDiffer or InvocationFailed. Requests are timed one after another, for at most a
-    minute.
-    """
-
-    def ask(sample: EvaluationSample) -> bytes:
-        return serving.endpoints.ask(
-            deployment.name, json.dumps({"inputs": sample.inputs}).encode()
-        )
-
-    key = samples_key(deployment.execution_id, deployment.run_id, deployment.job_name)
-    samples = serving.bucket.read_as(key, parse_samples).samples
-    if different := [*differences(samples, [ask(sample) for sample in samples])]:
-        shown = "; ".join(different[:MOST_DIFFERENCES])
-        raise AnswersDiffer(
-            f"{deployment.name}: {len(different)} answers differ from the training job's: {shown}"
-        )
-    began = clock()
-    seconds = list[float]()
-    for sample in islice(cycle(samples), WARMUP_REQUESTS + TIMED_REQUESTS):
-        sent = clock()
-        ask(sample)
-        seconds.append(clock() - sent)
-        if clock() - began > LONGEST_TIMING_SECONDS:
-            break
-    return len(samples), Latency.of(seconds[WARMUP_REQUESTS:] or seconds)
-
-
-def lines_before(deployment: ModelDeployment) -> Iterator[str]:
-    yield (
-        f"deploying run {deployment.run_id} of {deployment.execution_id} as endpoint "
-        f"{deployment.name}"
-    )
-    limit = (
-        f" (--max-usd {exact_usd_text(deployment.max_usd)})"
-        if deployment.max_usd is not None
-        else ""
-    )
-    yield f"on {deployment.instance_type}: {usd_text(deployment.usd_per_hour)} per hour"
-    within = f"within {seconds_text(NOTICE_SECONDS)} after {time_text(deployment.ends_at)}"
-    yield f"the lab deletes it {within}; it costs {usd_text(deployment.most_usd)} at most{limit}"
-
-
-def lines_after(deployment: ModelDeployment, samples: int, latency: Latency) -> Iterator[str]:
-    yield f"{deployment.name} is in service"
-    yield f"{samples} answers agree with the training job's own on its evaluation samples"
-    percentiles = (
-        f"p50 {seconds_text(latency.p50_seconds)}, p99 {seconds_text(latency.p99_seconds)}"
-    )
-    yield f"latency of {latency.requests} requests, {SEQUENTIAL}, from this machine: {percentiles}"
-    per_hour = deployment.usd_per_hour
-    million = usd_text(_usd_per_million_requests(per_hour, latency))
-    yield f"cost: {usd_text(per_hour)} per hour, {million} per million requests {SEQUENTIAL}"
-
-
-def deployments_table(
-    deployments: Mapping[str, ModelDeployment], statuses: Mapping[str, str], now: float
-) -> Table:
-    table = titled_table(
-        "endpoints", "name~", "on", "status", "owner", "expires", "per hour", "cost so far"
-    )
-    for name, deployment in deployments.items():
-        costs = usd_text(deployment.usd_per_hour), usd_text(deployment.usd_until(now))
-        expires = time_text(deployment.ends_at)
-        table.add_row(
-            name, deployment.instance_type, statuses[name], deployment.owner, expires, *costs
-        )
-    return table
-
-
-def deployment_figures(deployment: ModelDeployment, status: str, now: float) -> dict[str, Any]:
-    """Figures of a deployment. Times are epoch seconds; an amount of None is unknown."""
-    figures = {"status": status, "ends_at": deployment.ends_at, "most_usd": deployment.most_usd}
-    figures_document: dict[str, Any] = to_document(
-        {"deployment": deployment, **figures, "spent_usd": deployment.usd_until(now)}
-    )
-    return figures_document
-
-
-def time_text(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _usd_per_million_requests(usd_per_hour: Decimal | None, latency: Latency) -> Decimal | None:
-    """The cost at an endpoint that answers one request after the other; None if the price is
-    unknown.
-    """
-    if usd_per_hour is None:
-        return None
-    return usd_per_hour * Decimal(str(latency.mean_seconds)) * 1_000_000 / SECONDS_PER_HOUR

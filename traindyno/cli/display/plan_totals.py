@@ -212,8 +212,8 @@ def confirm_text(planned: Plan, confirm: Confirm) -> str:
 
 
 def measured_text(suite: Suite, planned: Plan) -> str | None:
-    """Where measuring trains on more than the whole work has, with less to measure; None elsewhere,
-    and for a script, which decides itself how long a run is.
+    """A caution where measuring trains on more than the whole work has; None elsewhere, and for a
+    script, which decides itself how long a run is.
     """
     work = suite.workload.examples
     settings = [cell.settings for cell in planned.cells]

@@ -21,7 +21,6 @@ from traindyno.core.verdict.cell_figures import (
     outcomes_text,
 )
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import estimate_of
 from traindyno.core.verdict.report_data import Report
 from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
@@ -84,7 +83,7 @@ def _table(verdict: Verdict) -> Table:
         or (figure.in_terminal is InTerminal.IF_KNOWN and figure.is_known_of(rows))
     ]
     bars = interval_bars(
-        [estimate_of(row, verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance
+        [row.estimate(verdict.metric) for row in rows[:MOST_CELLS]], tolerance=verdict.tolerance
     )
     numbers = (f">{figure.heading[0].lower()}{figure.heading[1:]}~" for figure in shown)
     level = f"{100 * (1 - verdict.significance):.4g} %"

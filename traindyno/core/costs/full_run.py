@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.run.workload import FullRun
 from traindyno.core.step_log.line import CHECKPOINT
 
 # Names of phases; a script of one's own may log its checkpoints as "save".
@@ -36,6 +37,15 @@ class _Seen:
     per_event: float
     per_step: float
     once_seconds: float
+
+
+def scheduled_phases(full_run: FullRun | None) -> tuple[str, ...]:
+    """Names of the phases of which the full run's schedule says how often they recur."""
+    if full_run is None:
+        return ()
+    checkpoints = CHECKPOINTS if full_run.checkpoint_every_minutes is not None else ()
+    evaluations = EVALUATIONS if full_run.evaluate_every_steps is not None else ()
+    return checkpoints + evaluations
 
 
 def reschedule(result: RunResult) -> Rescheduled | None:

@@ -110,7 +110,7 @@ class Hazard:
     hours: float
     count: int
     source: str
-    #: Over the hours and the prior's.
+    #: Shape of the gamma posterior, whose rate is the hours and the prior's.
     shape: float
     #: Mean seconds without instances, and starting again, of the interruptions that were seen; None
     #: without any.

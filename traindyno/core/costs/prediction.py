@@ -15,10 +15,14 @@ from traindyno.core.costs.hazard import (
 from traindyno.core.costs.interruptions import Interrupted, mean_work
 from traindyno.core.costs.projection import Projection, project_run
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.figures.beyond import NO_RANGE, Range
 from traindyno.figures.distributions import incomplete_beta, t_quantile
-from traindyno.figures.estimates import NO_RANGE, Interval, Range, moderate
-from traindyno.figures.hosts import STATED_PRIOR, HostSpread, Trial, one_more_run
+from traindyno.figures.estimates import Interval
+from traindyno.figures.host_means import one_more_run
+from traindyno.figures.hosts import STATED_PRIOR, HostSpread
 from traindyno.figures.in_job.run_scatter import KNOWN_DEGREES
+from traindyno.figures.log_means import moderate
+from traindyno.figures.trials import Trial
 
 PREDICTION_CONFIDENCE = 0.90
 _TAIL = (1 - PREDICTION_CONFIDENCE) / 2

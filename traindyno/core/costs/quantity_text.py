@@ -156,7 +156,9 @@ def change_text(ratio: float) -> str:
 
 def change_interval_text(ratio: float, low: float, high: float) -> str:
     """+12.3 % (+8.0 to +16.8 %)."""
-    reach = range_text(change_text(low).removesuffix(" %"), change_text(high))
+    reach = f"interval {UNKNOWN}"
+    if is_end_known(low, high):
+        reach = range_text(change_text(low), change_text(high))
     return f"{change_text(ratio)} ({reach})"
 
 

@@ -9,6 +9,9 @@ from traindyno.core.documents.problems import visible
 
 # What a spreadsheet takes for the begin of a formula.
 FORMULA_BEGINS = ("=", "+", "-", "@", "\t", "\n")
+# What Markdown reads as markup within a line (within a word, _ is none), and where a block begins.
+MARKUP = re.compile(r"[\\`*\[\]<>|&~$]|(?<![^\W_])_|_(?![^\W_])")
+BLOCK_BEGIN = re.compile(r"\A(?:\d+(?=[.)](?:\s|\Z)))?(?=[#+=.)-])")
 LINE_ESCAPES = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
@@ -25,6 +28,16 @@ def code_span(text: str) -> str:
     # Markdown takes one space away at both ends.
     space = " " if longest or not shown.strip() else ""
     return f"{fence}{space}{shown}{space}{fence}"
+
+
+def markdown_text(text: str) -> str:
+    """The text behind other text of Markdown, or as a cell of a table."""
+    return MARKUP.sub(r"\\\g<0>", one_line(text))
+
+
+def markdown_line(text: str) -> str:
+    """The text as a paragraph or an item of a list."""
+    return BLOCK_BEGIN.sub(r"\g<0>\\", markdown_text(text).lstrip())
 
 
 def spreadsheet_text(text: str) -> str:

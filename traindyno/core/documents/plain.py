@@ -24,7 +24,7 @@ def plain_values(value: Any) -> Any:
     return value
 
 
-def id_of(content: Mapping[str, Any], digits: int) -> str:
+def id_of(content: Mapping[str, Any], digits: int = 64) -> str:
     """The first hexadecimal digits of the hash of a JSON object, whatever the order of its keys."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:digits]

@@ -46,7 +46,7 @@ PROGRAM = "traindyno_runs.py"
 # Names the job's document; set in the job's environment, and absent in a job of one run.
 DOCUMENT_VARIABLE = "TRAINDYNO_JOB_DOCUMENT"
 DOCUMENT_CHANNEL = "runs"
-# Of processes that a parent started: <job name>/<host>:<folder>
+# Marks the processes that a parent started: <job name>/<host>:<folder>
 MARK_VARIABLE = "TRAINDYNO_PARENT"
 # Where several hosts are one machine: what is at /opt/ml, where the parents meet, and which program
 # is torchrun there

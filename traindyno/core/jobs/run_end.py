@@ -9,7 +9,7 @@ from typing import Any
 from traindyno.core.jobs.journal_format import FORMAT_VERSION, read_object
 from traindyno.core.search.largest_batch import Probe
 
-#: Instead of a batch that was found.
+#: Stands for the found batch where none fits.
 NONE_FITS = 0
 
 
@@ -196,13 +196,12 @@ def _host_end_of(document: Mapping[str, Any], key: str) -> HostEnd | None:
         job_name,
     ):
         return None
-    reason, host, files, hosts = (
-        document.get(name) for name in ("reason", "host", "files", "hosts")
-    )
+    reason = text_of(document.get("reason"))
+    host, files, hosts = (document.get(name) for name in ("host", "files", "hosts"))
     ended_at = number_of(document.get("ended_at"))
     own = number_of(document.get("own_milliseconds"))
     names = [name for name in hosts if isinstance(name, str)] if isinstance(hosts, list) else []
-    if not (isinstance(reason, str) and isinstance(host, str) and isinstance(files, dict)):
+    if reason is None or not (isinstance(host, str) and isinstance(files, dict)):
         return None
     if ended_at is None or own is None:
         return None

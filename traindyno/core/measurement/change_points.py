@@ -58,8 +58,8 @@ def _find_change(levels: Sequence[float]) -> int | None:
     before = list(accumulate(levels, initial=0.0))
 
     def jump_at(split: int) -> tuple[float, float]:
-        """By least squares of a line with one jump there: in deviations of independent noise, and
-        its size.
+        """The jump of a line with one jump there, by least squares: in deviations of independent
+        noise, and its size.
         """
         pairs = split * (count - split)
         left_over = before[-1] - before[split] - (count - split) * mean - slope * pairs / 2

@@ -22,13 +22,8 @@ from statistics import fmean, variance
 from traindyno.core.measurement.change_points import LEAST_CHANGE
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.figures.distributions import SIGNIFICANCE
-from traindyno.figures.estimates import (
-    LEAST_COUNT,
-    Comparison,
-    Interval,
-    compare,
-    comparison_of,
-)
+from traindyno.figures.estimates import Comparison, Interval, compare, comparison_of
+from traindyno.figures.log_means import LEAST_COUNT
 
 TOLERANCE = LEAST_CHANGE
 

@@ -18,7 +18,7 @@ STEADY = "steady"
 OTHER = "other"
 EARLIER_STEPS = "earlier_steps"
 REPEATED_STEPS = "repeated_steps"
-# Of the training time: until the program's first phase, and after a shared job's last run
+# Training time before the program's first phase, and after a shared job's last run.
 JOB_START = "job_start"
 JOB_END = "job_end"
 TRAINING = JobPhaseName.TRAINING.value

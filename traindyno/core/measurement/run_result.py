@@ -29,7 +29,7 @@ from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.line import SAMPLES, SEED, TOKENS, WORK_UNIT
 from traindyno.core.step_log.step_table import tabulate_steps
 from traindyno.core.step_log.unknown_work import describe_unknown_work
-from traindyno.core.suite.choices import Precision, Task
+from traindyno.core.suite.choices import Precision, Quality, Task
 from traindyno.core.suite.suite import Run, Suite
 
 MOST_AFTER_TRACEBACK = 3
@@ -159,6 +159,16 @@ class RunResult:
         return self.batch_finding.batch if self.batch_finding else self.run.found_batch
 
     @property
+    def facts(self) -> Mapping[str, Any]:
+        """What it reported of its environment; empty if its log has none."""
+        return self.environment.facts if self.environment else {}
+
+    def last_value(self, quality: Quality) -> float | None:
+        """At the last evaluation; None if it was not measured."""
+        evaluations = self.measured.evaluations if self.measured else ()
+        return evaluations[-1].metrics.get(quality.value) if evaluations else None
+
+    @property
     def throughput(self) -> Throughput | None:
         return self.measured.throughput if self.measured else None
 
@@ -171,8 +181,7 @@ class RunResult:
         """The unit of this run's work: ``tokens`` without padding, ``rows``, or ``samples`` as a
         script counts them.
         """
-        facts = self.environment.facts if self.environment else {}
-        return str(facts.get(WORK_UNIT, SAMPLES))
+        return str(self.facts.get(WORK_UNIT, SAMPLES))
 
     @property
     def work_per_example(self) -> float | None:

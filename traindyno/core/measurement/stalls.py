@@ -8,7 +8,7 @@ from statistics import fmean, median, variance
 
 from traindyno.core.step_log.line import BATCH_SEARCH, PAUSE
 from traindyno.figures.autocorrelation import LEAST_DEVIATION
-from traindyno.figures.estimates import LEAST_COUNT
+from traindyno.figures.log_means import LEAST_COUNT
 
 STALL = "stall"
 _DEVIATIONS_PER_MAD = 1.4826  # the ratio for a normal distribution

@@ -6,6 +6,7 @@ from math import exp, sqrt
 from statistics import fmean
 
 from traindyno.core.measurement.stalls import (
+    STALL,
     OneTimeEvent,
     RecurringEvent,
     Stall,
@@ -22,7 +23,8 @@ from traindyno.core.measurement.steady_window import (
 from traindyno.figures.autocorrelation import estimate_mean
 from traindyno.figures.beyond import Drift
 from traindyno.figures.distributions import t_half_width
-from traindyno.figures.estimates import CONFIDENCE, satterthwaite
+from traindyno.figures.estimates import CONFIDENCE
+from traindyno.figures.log_means import total_variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +33,15 @@ class SingleStall:
 
     ``seconds`` are its length; ``share`` is its part of the window's time. ``share_again`` is what
     it takes of the same time if it recurs as soon as what was seen allows: after no more steps than
-    the longest part of the window without it. ``step`` is the index of its first step.
+    the longest part of the window without it. ``step`` is the index of its first step. ``name`` is
+    that of the logged phase, or "stall".
     """
 
     seconds: float
     share: float
     share_again: float
     step: int
+    name: str = STALL
 
 
 def judge_single_stalls(
@@ -62,6 +66,7 @@ def judge_single_stalls(
                 share=stall.seconds / window.steps / seconds_per_step,
                 share_again=stall.seconds / least_between / seconds_per_step,
                 step=stall.first,
+                name=stall.name,
             )
         )
     return tuple(judged)
@@ -153,7 +158,7 @@ def measure_step_time(
     core_seconds = fmean(core) if core else 0.0
     mean = estimate_mean(core)
     parts = [(event.variance_per_step, max(1.0, event.count - 1.0)) for event in recurring]
-    parts = [(mean.variance, mean.degrees_of_freedom), *parts] if mean else []
+    total = total_variance([(mean.variance, mean.degrees_of_freedom), *parts]) if mean else None
     return StepTime(
         steady_state=judge_steadiness(window, numbers=numbers),
         drift=window.drift,
@@ -164,8 +169,8 @@ def measure_step_time(
         one_time_seconds=sum(
             event.seconds for event in logged.one_time if event.step >= window.first
         ),
-        variance=sum(part for part, _ in parts) if parts else None,
-        degrees_of_freedom=satterthwaite(parts) if parts else 1.0,
+        variance=total[0] if total else None,
+        degrees_of_freedom=total[1] if total else 1.0,
         undecided_stalls=judge_single_stalls(
             single, window, core_seconds + sum(event.seconds_per_step for event in recurring)
         ),

@@ -1,13 +1,17 @@
-"""Notes of a plan on its cells: loader workers for the vCPUs, and divisions of the processes."""
+"""Notes of a plan on its cells: loader workers for the vCPUs, divisions of the processes, and a
+learning rate that reaches no quality.
+"""
 
 from collections.abc import Iterator, Sequence
 
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.run.processes import Degrees, degrees_of, neighbour_count, world_size
 from traindyno.core.suite.cells import Cell
+from traindyno.core.suite.suite import Suite
 
 # A script's argument: PyTorch's num_workers, transformers' dataloader_num_workers.
 ARGUMENT = "num_workers"
+LEARNING_RATE = "learning_rate"
 
 
 def loader_notes(cells: Sequence[Cell]) -> Iterator[str]:
@@ -61,3 +65,30 @@ def _notes(cell: Cell, degrees: Degrees, per_instance: int) -> Iterator[str]:
                 f"{what}: {name}_degree {degree} is no power of two, so that few numbers of heads "
                 "and blocks divide"
             )
+
+
+def learning_note(suite: Suite) -> str | None:
+    """A caution where the goal is a quality, the weights begin at random, and nobody has decided a
+    learning rate.
+    """
+    model = suite.workload.model
+    target = suite.goal.target
+    points = (suite.training, suite.baseline, suite.matrix, *suite.include)
+    is_decided = any(LEARNING_RATE in point for point in points)
+    if target is None or model is None or model.config is None or is_decided:
+        return None
+    return (
+        "training.learning_rate: its default is for fine-tuning, and this model begins with random "
+        f"weights: {target} may be out of reach; expected a higher one, such as 0.001"
+    )
+
+
+def evaluation_note(suite: Suite) -> str | None:
+    """A caution where a model is evaluated on what it was trained on."""
+    dataset = suite.workload.dataset
+    if dataset is None or dataset.evaluation_split != dataset.split:
+        return None
+    return (
+        f"workload.dataset.evaluation_split: {dataset.split} is what is trained on, so that its "
+        "quality says nothing of other texts; expected another split, or none"
+    )

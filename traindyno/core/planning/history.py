@@ -15,14 +15,9 @@ from traindyno.core.suite.choices import Task
 from traindyno.core.suite.job_time import ENDING_SECONDS, IMAGE_SECONDS
 from traindyno.core.suite.suite import Suite
 from traindyno.figures.estimates import mean_of
-from traindyno.figures.hosts import (
-    STATED_PRIORS,
-    HostClass,
-    HostPriors,
-    Trial,
-    host_class,
-    update_prior,
-)
+from traindyno.figures.host_means import update_prior
+from traindyno.figures.hosts import STATED_PRIORS, HostClass, HostPriors, host_class
+from traindyno.figures.trials import Trial
 
 WORK_ID_DIGITS = 16
 Histories = Mapping[str, "CellHistory"]
@@ -147,7 +142,7 @@ def _learn(cell_id: str, past: list[PastRun], suite: Suite) -> CellHistory:
         billable_seconds=fmean(
             min(
                 max(0.0, (run.time.billable_seconds or 0.0) + more),
-                float(max(1, run.attempts) * longest_seconds),
+                float(min(max(1, run.attempts), suite.limits.max_attempts) * longest_seconds),
             )
             for run, more in zip(runs, added, strict=True)
         ),

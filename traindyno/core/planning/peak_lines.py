@@ -2,17 +2,15 @@
 are a line in the batch.
 """
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from traindyno.core.documents.plain import plain_values
+from traindyno.core.documents.plain import id_of, plain_values
 from traindyno.core.instances.instance_types import has_gpu
-from traindyno.core.run.processes import accumulation_steps
+from traindyno.core.run.processes import accumulation_steps, degrees_of
 from traindyno.core.run.settings import Settings, has_effect, setting_descriptions
 from traindyno.core.run.workload import Workload
-from traindyno.core.suite.choices import Compiler, DatasetFormat, Task
+from traindyno.core.suite.choices import TRAITS, Compiler, DatasetFormat, Padding, Task
 
 # The batches, in units, whose steps give the lines.
 LINE_BATCHES = (2, 3)
@@ -29,15 +27,12 @@ OF_TENSORS = ("task", "model", "sequence_length", "label_count")
 class MemoryEstimate:
     """Bytes at its peak of the device that needs the most.
 
-    ``gradient_bytes``: before the optimizer's step.
-
     Not included: the CUDA context, cuBLAS's workspaces, NCCL's buffers and the allocator's
     fragmentation.
     """
 
     peak_bytes: int
     parameter_bytes: int
-    gradient_bytes: int
     optimizer_bytes: int
 
     @property
@@ -54,7 +49,6 @@ class ProcessPeak:
     """
 
     parameter_bytes: int
-    gradient_bytes: int
     optimizer_bytes: int
     lines: tuple[tuple[float, float], ...]
 
@@ -62,7 +56,6 @@ class ProcessPeak:
         return MemoryEstimate(
             peak_bytes=round(max(base + slope * batch for base, slope in self.lines)),
             parameter_bytes=self.parameter_bytes,
-            gradient_bytes=self.gradient_bytes,
             optimizer_bytes=self.optimizer_bytes,
         )
 
@@ -112,11 +105,17 @@ def settings_of_lines(settings: Settings, processes: int) -> Settings:
 
 
 def division_of(settings: Settings, processes: int) -> dict[str, Any]:
-    """What determines the lines of ``settings_of_lines``, as a document."""
-    shared = replace(settings, instance="", instance_count=1)
+    """What determines the lines of ``settings_of_lines``, as a document.
+
+    Replicas of a whole state need the same, however many there are.
+    """
+    degrees = degrees_of(settings, processes)
+    if not TRAITS[settings.strategy].divides_replicas:
+        degrees = replace(degrees, replicate=min(2, degrees.replicate))
     return {
-        "settings": plain_values(shared),
-        "processes": (processes, settings.instance_count, has_gpu(settings.instance)),
+        "settings": plain_values(replace(settings, instance="", instance_count=1)),
+        "degrees": plain_values(degrees),
+        "has_gpu": has_gpu(settings.instance),
     }
 
 
@@ -128,9 +127,10 @@ def estimate_key(workload: Workload, **others: Any) -> str:
     content = {
         "workload": {name: document.get(name) for name in OF_TENSORS},
         "is_synthetic": is_synthetic(workload),
+        "is_chat": is_chat(workload),
         **others,
     }
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return id_of(content)
 
 
 def with_vocabulary(workload: Workload) -> Workload:
@@ -149,15 +149,22 @@ def is_synthetic(workload: Workload) -> bool:
     return workload.dataset is not None and workload.dataset.format is DatasetFormat.SYNTHETIC
 
 
+def is_chat(workload: Workload) -> bool:
+    return workload.dataset is not None and workload.dataset.format is DatasetFormat.CHAT
+
+
 def is_uniform(workload: Workload, settings: Settings) -> bool:
-    """Whether all sequences have the full length, so that no batch has a mask."""
-    is_classified = workload.task is Task.SEQUENCE_CLASSIFICATION
-    return not is_classified and (settings.packing or is_synthetic(workload))
+    """Whether all sequences have the full length, so that no batch has a mask; conversations are
+    packed whole, and the rest of a sequence is padding.
+    """
+    has_rests = workload.task is Task.SEQUENCE_CLASSIFICATION or is_chat(workload)
+    return not has_rests and (settings.packing or is_synthetic(workload))
 
 
 def has_own_events(workload: Workload, settings: Settings) -> bool:
-    """Whether the steps of this batch differ from the steps of the lines: a single sequence needs
-    no mask.
+    """Whether the steps of this batch differ from the steps of the lines: a single sequence that is
+    padded to its own length needs no mask.
     """
     is_single = settings.batch_size < LINE_BATCHES[0] * batch_unit(settings)
-    return is_single and not is_uniform(workload, settings)
+    is_whole = settings.padding is Padding.LONGEST
+    return is_single and is_whole and not is_uniform(workload, settings)

@@ -13,7 +13,12 @@ from typing import Any
 from traindyno.core.costs.prices import SECONDS_PER_HOUR, Price, PriceList, sum_known
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
-from traindyno.core.planning.cell_notes import composition_notes, loader_notes
+from traindyno.core.planning.cell_notes import (
+    composition_notes,
+    evaluation_note,
+    learning_note,
+    loader_notes,
+)
 from traindyno.core.planning.expectation import Expectation, expect_all
 from traindyno.core.planning.history import CellHistory, Histories
 from traindyno.core.planning.lanes import (
@@ -61,7 +66,8 @@ class Plan:
     """Plan of a suite.
 
     ``history`` and ``host_priors`` are what earlier runs showed when PlanSuite read them.
-    ``memory`` has the estimated cells, in a plan of a client that asks for them.
+    ``memory`` has the estimated cells, in a plan of a client that asks for them, and
+    ``first_batches`` what searches of the batch probe first, by cell id, in an execution's plan.
     """
 
     execution_id: str
@@ -80,6 +86,7 @@ class Plan:
     history: tuple[CellHistory, ...] = ()
     memory: tuple[CellMemory, ...] = ()
     host_priors: HostPriors | None = None
+    first_batches: Mapping[str, int] = field(default_factory=dict)
 
 
 def stored_plan(plan: Plan) -> dict[str, Any]:
@@ -154,6 +161,7 @@ def _notes(suite: Suite, lane_plans: Sequence[LanePlan]) -> tuple[str, ...]:
         *write_notes(lane_plans),
         *loader_notes(suite.cells),
         *composition_notes(suite.cells),
+        *filter(None, [learning_note(suite), evaluation_note(suite)]),
     )
 
 
@@ -203,7 +211,7 @@ def _expected(lane_plans: Sequence[LanePlan], lanes_at_once: int) -> Expectation
 
 
 def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
-    """The plan ``priced`` with the account's quotas; its prices and its history are unchanged."""
+    """The plan ``priced`` with the account's quotas; what else it was made with is unchanged."""
     plan = plan_suite(
         suite,
         execution_id=priced.execution_id,
@@ -212,7 +220,12 @@ def plan_again(suite: Suite, priced: Plan, quotas: QuotaReadings) -> Plan:
         histories={history.cell_id: history for history in priced.history},
         tokens=priced.preparation.tokens if priced.preparation else (),
     )
-    return replace(plan, host_priors=priced.host_priors)
+    return replace(
+        plan,
+        cells=priced.cells,
+        host_priors=priced.host_priors,
+        first_batches=priced.first_batches,
+    )
 
 
 def prices_of(plan: Plan) -> dict[str, Price]:

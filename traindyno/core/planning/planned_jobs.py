@@ -28,7 +28,7 @@ Rounds = tuple[tuple[Job, ...], ...]
 
 
 def most_rounds(suite: Suite, execution_id: str, histories: Histories) -> Rounds:
-    """Without results that are lost."""
+    """The most jobs that the suite starts, by round, if no result is lost."""
     groups: dict[object, list[Cell]] = {}
     for cell in suite.cells:
         groups.setdefault(group_key(cell, suite), []).append(cell)

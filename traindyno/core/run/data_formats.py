@@ -23,10 +23,9 @@ FORMATS = {
 COMPRESSIONS = (".gz", ".bz2", ".xz")
 #: The files are of the format that their names say.
 BY_NAMES = (DatasetFormat.AUTO, DatasetFormat.CHAT)
-READABLE = (
-    "text, .csv, .tsv, .json, .jsonl and .ndjson (also packed as .gz, .bz2 or .xz), .parquet and "
-    ".arrow"
-)
+#: The formats of files that have rows.
+ROW_FORMATS = (*dict.fromkeys(FORMATS.values()),)
+READABLE = f"text, {', '.join(FORMATS)}; those of text also packed as {', '.join(COMPRESSIONS)}"
 # These hold data that people train on, but in a form that no reader here knows.
 UNREADABLE = frozenset(
     (
@@ -66,6 +65,9 @@ UNREADABLE = frozenset(
         ".epub",
     )
 )
+HUB_NAME = re.compile(r"\w[\w.\-]*(/\w[\w.\-]*)?", re.ASCII)
+LONGEST_HUB_NAME = 96
+FILE_SUFFIXES = {*FORMATS, *COMPRESSIONS, *UNREADABLE, ".txt", ".jinja"}
 # Editors and downloads leave them beside the file.
 COPIES = (".bak", ".backup", ".orig", ".old", ".tmp", ".part")
 # Files beside the data in a repository of the Hub or of git.
@@ -102,6 +104,8 @@ NO_DATA_SUFFIXES = (
     ".gif",
     ".svg",
 )
+# The manifest of a folder that its owner tokenised, which a run reads as it is.
+TOKENISED = "train/traindyno-data.json"
 SHOWN_FILES = 10
 WHOLE_DATASET = "train"
 # The words and the characters around them are those of the Hugging Face datasets library
@@ -114,6 +118,12 @@ SPLIT_WORDS = {
 # data-00000-of-00002.arrow, as datasets and the Hub name the parts of a set
 PART_OF_SET = re.compile(r"(?P<begin>.*?)(?P<number>\d{5})-of-(?P<count>\d{5})(?P<rest>[^/]*)")
 NO_WORD = re.compile(r"[-._ 0-9]+")
+
+
+def is_hub_name(path: str) -> bool:
+    """Whether this can name a model or a dataset on the Hub, and by its suffix no file."""
+    is_file = PurePosixPath(path).suffix.lower() in FILE_SUFFIXES
+    return HUB_NAME.fullmatch(path) is not None and len(path) <= LONGEST_HUB_NAME and not is_file
 
 
 def format_of(name: str) -> DatasetFormat:

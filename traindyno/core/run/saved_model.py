@@ -9,6 +9,7 @@ from traindyno.core.suite.choices import Task
 
 MODEL_FILE = "config.json"
 ADAPTER_FILE = "adapter_config.json"
+TOKENIZER_FILE = "tokenizer_config.json"
 WEIGHTS = (".safetensors", ".bin")
 BASE_FIELD = "base_model_name_or_path"  # in an adapter's file
 BASE_CHANNEL = "base"

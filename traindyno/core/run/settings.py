@@ -137,7 +137,12 @@ class BatchSearch:
             "largest: the largest batch that fits; best: the probed batch with the highest rate"
         )
     )
-    begin: int = described(1, "the first batch that is probed", bound=SAMPLES, unit="samples")
+    begin: int = described(
+        1,
+        "the first batch that is probed; for 1, what `plan` estimated to fit, if it did",
+        bound=SAMPLES,
+        unit="samples",
+    )
     argument: str | None = described(
         None, "of a script: the hyperparameter that is its batch per device"
     )
@@ -465,6 +470,21 @@ def setting_types() -> dict[str, Any]:
 def setting_descriptions() -> dict[str, SettingDescription]:
     """Description of each setting, in the order of the fields."""
     return {member.name: member.metadata[KEY] for member in fields(Settings)}
+
+
+@cache
+def seen_by_scripts() -> frozenset[str]:
+    """The settings that can vary for a user's own script."""
+    return frozenset(
+        name
+        for name, description in setting_descriptions().items()
+        if description.is_seen_by_scripts
+    )
+
+
+def fixed_for_scripts() -> frozenset[str]:
+    """Those that a suite of a script can fix: the trials' seeds follow from one."""
+    return seen_by_scripts() | {"seed"}
 
 
 def settings_with(*effects: Effect) -> tuple[str, ...]:

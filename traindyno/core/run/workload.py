@@ -115,7 +115,9 @@ class Workload:
         "a Hub id, {path: …} (Hub id, S3 URI, local folder), or {config: {model_type: gpt2, …}}",
     )
     tokenizer: Tokenizer | None = described(
-        None, "{path: …, revision: …}, or {train_vocabulary_size: 8192}", default="the model's own"
+        None,
+        "{path: …, revision: …}, or {train_vocabulary_size: 8192}",
+        default="the model's own; none with model.config",
     )
     dataset: Dataset | None = described(
         None,

@@ -30,7 +30,7 @@ MOST_TIMES = 1024
 #: Steps of a probe. The rate is that of the steps after the first ones, which compile and allocate.
 PROBE_STEPS = 8
 PROBE_WARM_UP_STEPS = 3
-#: For a script that logs no steps.
+#: Ends a probe of a script that logs no steps.
 LONGEST_PROBE_SECONDS = 600.0
 LARGEST = "largest"
 BEST = "best"

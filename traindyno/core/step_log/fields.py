@@ -15,6 +15,7 @@ from typing import (
     Any,
     Dict,
     FrozenSet,
+    Iterable,
     List,
     Mapping,
     Optional,
@@ -253,13 +254,20 @@ def have_equal_batches(processes: Sequence[ProcessLines]) -> bool:
     """Whether two processes trained on the same first batches, and did not say that they share
     them.
     """
-    checksums = [
-        tuple(phase.facts[CHECKSUMS])
+    checksums = first_batches(processes)
+    return len({*checksums}) < len(checksums)
+
+
+def first_batches(processes: Iterable[ProcessLines]) -> List[str]:
+    """The checksums of the first batches of each process that did not say whether it shares
+    them.
+    """
+    return [
+        repr(phase.facts[CHECKSUMS])
         for process in processes
         for phase in process.phases
         if isinstance(phase.facts.get(CHECKSUMS), list)
     ]
-    return any(checksums.count(sums) > 1 for sums in checksums)
 
 
 def step_of(line: Mapping[str, Any]) -> LoggedStep:

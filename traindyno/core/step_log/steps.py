@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from traindyno.core.step_log.line import LoggedStep
 
-# Of one process; later ones say nothing new about its rate.
+# Steps that are read of one process; later ones say nothing new about its rate.
 MOST_STEPS = 1_000_000
 NONE = -1
 

@@ -51,12 +51,12 @@ def command_arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
     for name in sorted(hyperparameters):
         arguments += [
             f"--{name}" if len(name) > 1 else f"-{name}",
-            _argument(hyperparameters[name]),
+            argument_text(hyperparameters[name]),
         ]
     return arguments
 
 
-def _argument(value: Any) -> str:
+def argument_text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{name}={part}" for name, part in sorted(value.items()))
     return "" if value is None else str(list(value) if isinstance(value, tuple) else value)

@@ -206,20 +206,12 @@ def _settings(settings: Settings, varying: Sequence[str]) -> Iterator[str]:
 
 
 def expand_cells(grid: Grid) -> tuple[Cell, ...]:
-    """The grid without the excluded points, then the included ones; the baseline is never
-    excluded.
+    """The grid without the excluded points, then the included ones, which are the baseline with
+    changes; the baseline is never excluded.
     """
     baseline = baseline_point(grid)
-    # Axes of ``exclude`` entries → the combinations of values that these entries exclude.
-    excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
-    for point in grid.exclude:
-        excluded.setdefault(tuple(point), set()).add(tuple(map(typed, point.values())))
-    points = [
-        point
-        for point in grid_points(grid)
-        if point == baseline or not _is_excluded(point, excluded)
-    ]
-    points += [included_point(grid, point) for point in grid.include]
+    points = [*kept_points(grid, baseline)]
+    points += [{**baseline, **changes} for changes in grid.include]
     return label_cells(
         list({cell.cell_id: cell for cell in (make_cell(grid, point) for point in points)}.values())
     )
@@ -230,15 +222,23 @@ def grid_points(grid: Grid) -> Iterator[dict[str, Any]]:
         yield dict(zip(grid.matrix, values, strict=True))
 
 
+def kept_points(grid: Grid, baseline: Point | None = None) -> Iterator[dict[str, Any]]:
+    """The points of the grid that are not excluded, and ``baseline`` in any case."""
+    # Axes of ``exclude`` entries → the combinations of values that these entries exclude.
+    excluded: dict[tuple[str, ...], set[tuple[Any, ...]]] = {}
+    for point in grid.exclude:
+        excluded.setdefault(tuple(point), set()).add(tuple(map(typed, point.values())))
+    for point in grid_points(grid):
+        if point == baseline or not _is_excluded(point, excluded):
+            yield point
+
+
 def baseline_point(grid: Grid) -> dict[str, Any]:
-    """The first point of the grid that agrees with ``baseline``."""
+    """The first point of the grid that agrees with ``baseline``; without one, the first that is not
+    excluded.
+    """
     first = {name: values[0] for name, values in grid.matrix.items()}
-    return {**first, **grid.baseline}
-
-
-def included_point(grid: Grid, changes: Point) -> dict[str, Any]:
-    """An ``include`` entry is the baseline with these changes."""
-    return {**baseline_point(grid), **changes}
+    return {**first, **grid.baseline} if grid.baseline else next(kept_points(grid), first)
 
 
 def is_in_grid(grid: Grid, wanted: Point) -> bool:

@@ -193,6 +193,8 @@ class StrategyTraits:
         trains_adapters: It leaves each layer whole, so that matrices can be added beside it.
         holds_whole_weights: Each process holds each of its weights whole, so that a weight may have
             4 bits.
+        divides_replicas: Its replicas divide what they hold, so that each needs less memory the
+            more there are.
     """
 
     one_process: bool = False
@@ -204,6 +206,7 @@ class StrategyTraits:
     stand_in: Strategy | None = None
     trains_adapters: bool = False
     holds_whole_weights: bool = True
+    divides_replicas: bool = False
 
 
 TRAITS: Mapping[Strategy, StrategyTraits] = {
@@ -216,7 +219,7 @@ TRAITS: Mapping[Strategy, StrategyTraits] = {
         trains_adapters=True,
         holds_whole_weights=False,
     ),
-    Strategy.ZERO1: StrategyTraits(trains_adapters=True),
+    Strategy.ZERO1: StrategyTraits(trains_adapters=True, divides_replicas=True),
     Strategy.TENSOR: StrategyTraits(is_composition=True, takes_the_rest=("tensor", "replicate")),
     Strategy.PIPELINE: StrategyTraits(
         is_composition=True, takes_the_rest=("pipeline", "replicate"), stages_are_neighbours=True

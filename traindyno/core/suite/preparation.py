@@ -1,13 +1,11 @@
 """The jobs before a suite's first run: they make its tokens, or copy its model from the Hub."""
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from traindyno.core.documents.plain import plain_values
+from traindyno.core.documents.plain import id_of, plain_values
 from traindyno.core.documents.stored import from_document, to_document
 from traindyno.core.documents.versions import Format
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
@@ -141,7 +139,7 @@ def tokens_key(workload: Workload, token_set: TokenSet, origin: Origin) -> str:
         "format": MANIFEST.version,
         "origin": plain_values(origin),
     }
-    return _digest(
+    return id_of(
         {**content, **made, "asked": {"model": document.get("model"), **asked} if asked else {}}
     )
 
@@ -155,15 +153,11 @@ def model_key(workload: Workload, *, execution_id: str, is_local: bool) -> str:
     assert workload.model is not None
     model = workload.model
     content = {"model": model.path, "revision": model.revision, "is_local": is_local}
-    return _digest({**content, "execution": None if names_commit(model) else execution_id})
+    return id_of({**content, "execution": None if names_commit(model) else execution_id})
 
 
 def names_commit(model: Model) -> bool:
     return COMMIT.fullmatch(model.revision or "") is not None
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def preparation_instance(suite: Suite) -> str:

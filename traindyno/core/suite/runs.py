@@ -95,7 +95,7 @@ def trained_settings(run: Run) -> Settings:
     settings = run.cell.settings
     if settings.batch_search is None:
         return settings
-    batch = run.found_batch or settings.batch_size
+    batch = run.found_batch or run.first_batch or settings.batch_size
     possible = dividing_batches(settings, world_size(settings) or 1)
     if possible and run.found_batch is None:
         batch = max((size for size in possible if size <= batch), default=possible[0])

@@ -23,7 +23,7 @@ VOLUME_GB = Bound(least=1, most=16_384)
 MOST_HOURS = 27 * 24
 # A run that ``stop_when`` ends has at least so many.
 LEAST_STOP_STEPS = 400
-# Of a long run: how much longer it may take than by its trials' rate, and for its start.
+# A long run may take so many times as long as by its trials' rate, and so long for its start.
 ROOM = 1.4
 START_SECONDS = 60
 
@@ -149,7 +149,7 @@ class JobOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """Without a ``baseline``, the grid's first point is the cell that others are compared with.
+    """Without a ``baseline``, the first cell of the grid is the one that others are compared with.
 
     Without a ``matrix``, ``training`` is the only cell.
     """
@@ -260,6 +260,8 @@ class Run:
     job_id: str | None = None
     #: The batch that an earlier trial found, in a cell that searches it; None before.
     found_batch: int | None = None
+    #: The batch that a search probes first, where the memory is estimated.
+    first_batch: int | None = None
     #: How many steps a long run trains that confirms a leading cell, in place of the suite's.
     confirming_steps: int | None = None
 

@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 from traindyno.core.costs.quantity_text import share_text
 from traindyno.core.measurement.loss_parity import LossParity, ParityFinding
 from traindyno.core.suite.choices import Purchase
-from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellHosts, CellRow
-from traindyno.core.verdict.confounds import Confound
+from traindyno.core.verdict.cell_row import CellQuality, CellRow
+from traindyno.core.verdict.conditions import Confound
 from traindyno.core.verdict.found_batch import CellBatch
-from traindyno.core.verdict.goal_metric import Metric
 from traindyno.core.verdict.trained_weights import CellWeights
 from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.figures.table import TO_TARGET, FigureColumn
 
 # Identical runs on one machine differ by 1 to 5 %; a spread above 10 % has another cause.
 NOISY_VARIATION = 0.1
@@ -21,7 +20,7 @@ COMPARED = (Finding.RECOMMENDED, Finding.WITHIN_TOLERANCE, Finding.UNDECIDED)
 
 def describe_cautions(verdict: Verdict) -> Iterator[str]:
     for part in (_of_results, _of_hosts, _of_seeds, _of_trials):
-        yield from (text for condition, text in part(verdict) if condition)
+        yield from part(verdict)
     measured = [row.hosts.hazard for row in verdict.rows if row.trials]
     hazards = {hazard.key: hazard for hazard in measured if hazard is not None}
     for (instance, purchase), hazard in sorted(hazards.items()):
@@ -43,109 +42,87 @@ def describe_cautions(verdict: Verdict) -> Iterator[str]:
     yield from _losses(verdict)
 
 
-def _of_results(verdict: Verdict) -> Sequence[tuple[object, str]]:
-    """Conditions, each with its caution; so are the cautions of hosts, seeds and trials."""
-    return (
-        (
-            verdict.is_simulated,
-            "Some of these results are simulated: replayed or modelled, and not from hardware.",
-        ),
-        (
-            verdict.missing.run_ids,
+def _of_results(verdict: Verdict) -> Iterator[str]:
+    if verdict.is_simulated:
+        yield "Some of these results are simulated: replayed or modelled, and not from hardware."
+    if verdict.missing.run_ids:
+        yield (
             f"{count_missing(verdict)}: {_first(verdict.missing.run_ids)}. The verdict does not "
             "count them, but the receipt has the costs of their jobs. Either they had not "
             "started when the execution ended, or they could not be recorded: then the log of "
-            "the function RecordRun says why.",
-        ),
-        (
-            verdict.metric is Metric.INSTANCE_HOURS,
-            (
-                "No price is known. All cells use one instance type, so they are compared by "
-                "instance hours."
-            ),
-        ),
-    )
+            "the function RecordRun says why."
+        )
+    if verdict.metric is FigureColumn.INSTANCE_HOURS:
+        yield (
+            "No price is known. All cells use one instance type, so they are compared by "
+            "instance hours."
+        )
 
 
-def _of_hosts(verdict: Verdict) -> Sequence[tuple[object, str]]:
-    spread = (verdict.best.hosts if verdict.best else CellHosts()).spread
-    is_compared = verdict.recommended is not None and verdict.finding in COMPARED
-    compared = (
-        {verdict.recommended, *(rival.cell_id for rival in verdict.rivals)} if is_compared else ()
-    )
+def _of_hosts(verdict: Verdict) -> Iterator[str]:
+    best = verdict.best
+    if best is None or verdict.finding not in COMPARED:
+        return
+    compared = {best.cell_id, *(rival.cell_id for rival in verdict.rivals)}
     rows = [row for row in verdict.rows if row.cell_id in compared]
     draws = [row.hosts.draws for row in rows]
-    is_set = any(row.hosts.draws == 1 and row.instance_count > 1 for row in rows)
-    only = "one set of machines only; others" if is_set else "one machine only; another"
-    return (
-        (
-            None in draws,
-            (
-                "The hosts of some trials are unknown. Each of these trials counts as a new draw "
-                "of hosts."
-            ),
-        ),
-        (
-            min((draw for draw in draws if draw is not None), default=2) < 2,
-            f"Some cells were measured on {only} may differ by more than the intervals say.",
-        ),
-        (
-            is_compared and any(rival.is_across_hosts for rival in verdict.rivals),
+    if None in draws:
+        yield (
+            "The hosts of some trials are unknown. Each of these trials counts as a new draw of "
+            "hosts."
+        )
+    if any(draw is not None and draw < 2 for draw in draws):
+        is_set = any(row.hosts.draws == 1 and row.instance_count > 1 for row in rows)
+        only = "one set of machines only; others" if is_set else "one machine only; another"
+        yield f"Some cells were measured on {only} may differ by more than the intervals say."
+    if any(rival.is_across_hosts for rival in verdict.rivals):
+        spread = best.hosts.spread
+        yield (
             "Cells ran on different hosts, one set each. A spread between hosts of"
-            f" {share_text(spread.deviation)} is assumed ({spread.source}).",
-        ),
-    )
+            f" {share_text(spread.deviation)} is assumed ({spread.source})."
+        )
 
 
-def _of_seeds(verdict: Verdict) -> Sequence[tuple[object, str]]:
-    is_quality = verdict.metric.is_to_target
+def _of_seeds(verdict: Verdict) -> Iterator[str]:
+    is_quality = verdict.metric in TO_TARGET
     repeating = [row.label for row in verdict.rows if row.part(CellQuality).repeats_a_seed]
-    one_seed = repeating and (
-        is_quality
-        or any(parity.finding is ParityFinding.ONE_SEED for parity in verdict.likeness.parities)
+    one_seed = is_quality or any(
+        parity.finding is ParityFinding.ONE_SEED for parity in verdict.likeness.parities
     )
+    if not repeating or not one_seed:
+        return
     what = "The time and cost to the target" if is_quality else "The comparisons of losses"
-    return (
-        (
-            one_seed and verdict.is_simulated,
-            f"Simulated runs do not train. {what} say nothing of other seeds.",
-        ),
-        (
-            one_seed and not verdict.is_simulated,
+    if verdict.is_simulated:
+        yield f"Simulated runs do not train. {what} say nothing of other seeds."
+    else:
+        yield (
             f"Trials of {_first(repeating)} share a seed, or do not show their seed. {what} hold "
-            "for this seed, and nothing is concluded for other seeds.",
-        ),
-    )
+            "for this seed, and nothing is concluded for other seeds."
+        )
 
 
-def _of_trials(verdict: Verdict) -> Sequence[tuple[object, str]]:
+def _of_trials(verdict: Verdict) -> Iterator[str]:
     rows = verdict.rows
+    if any(row.failed and row.trials for row in rows):
+        yield "The time and cost of cells with failed trials are divided by their own success rate."
     busy = {
         row.label: row.hosts.others_cpu_share
         for row in rows
         if row.hosts.others_cpu_share is not None
     }
-    variation = max(
-        (row.samples_per_second.variation or 0.0 for row in rows if row.samples_per_second),
-        default=0.0,
-    )
-    return (
-        (
-            any(row.failed and row.trials for row in rows),
-            "The time and cost of cells with failed trials are divided by their own success rate.",
-        ),
-        (
-            busy,
-            f"Other work used up to {share_text(max(busy.values(), default=0.0), digits=0)} of "
-            f"the CPU time of the hosts in trials of {', '.join(busy)}: it may have slowed them "
-            "down, and the intervals include how much their times differ.",
-        ),
-        (
-            variation > NOISY_VARIATION,
+    if busy:
+        yield (
+            f"Other work used up to {share_text(max(busy.values()), digits=0)} of the CPU time of "
+            f"the hosts in trials of {', '.join(busy)}: it may have slowed them down, and the "
+            "intervals include how much their times differ."
+        )
+    rates = [row.samples_per_second for row in rows if row.samples_per_second]
+    variation = max((rate.variation or 0.0 for rate in rates), default=0.0)
+    if variation > NOISY_VARIATION:
+        yield (
             f"Trials of a cell differ by up to {share_text(variation, digits=0)} (CV): look for "
-            "other load on the hosts before you add trials.",
-        ),
-    )
+            "other load on the hosts before you add trials."
+        )
 
 
 def _of_cell(verdict: Verdict, row: CellRow) -> Iterator[str]:

@@ -20,8 +20,7 @@ from traindyno.core.costs.quantity_text import (
 )
 from traindyno.core.jobs.outcome import outcome_text
 from traindyno.core.jobs.run_end import NONE_FITS
-from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_row import CellQuality, CellRow
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.trained_weights import CellWeights
 from traindyno.core.verdict.verdict import Verdict

@@ -1,39 +1,40 @@
 """One row of the answer per cell: what its trials measured, with intervals, and their outcomes."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import ClassVar
 
-from traindyno.core.costs.full_run import reschedule
 from traindyno.core.costs.hazard import Hazard, UnevenFaults
-from traindyno.core.costs.prediction import Prediction, predict_run
-from traindyno.core.costs.prices import sum_known
-from traindyno.core.costs.projection import Projection, paid_usd, project_run
+from traindyno.core.costs.prediction import Prediction
 from traindyno.core.documents.stored import AnyPart, Part, StoredPart, find_part
 from traindyno.core.jobs.outcome import OWN_FAILURES, Outcome
-from traindyno.core.run.record import QualityTarget
-from traindyno.core.verdict.cell_quality import measure_quality
-from traindyno.core.verdict.cell_runs import CellRuns
-from traindyno.core.verdict.found_batch import measure_batch
-from traindyno.core.verdict.slow_steps import measure_steps
-from traindyno.core.verdict.trained_weights import measure_weights
-from traindyno.figures.estimates import Estimate, mean_of
+from traindyno.figures.estimates import Estimate
 from traindyno.figures.hosts import STATED_PRIOR, HostSpread
-from traindyno.figures.model import TrialModel
-from traindyno.figures.selection import Correction
-from traindyno.figures.table import PAID_AGAIN, RATES, FigureColumn
+from traindyno.figures.table import TO_TARGET, FigureColumn
 
-#: The figures that each feature makes of a cell's trials. The estimates of the best cell are
-#: corrected.
-CELL_PARTS: tuple[
-    Callable[[CellRuns, TrialModel, QualityTarget | None, Correction | None], StoredPart], ...
-] = (
-    measure_quality,
-    lambda runs, *_: measure_batch((*runs.measured, *runs.others)),
-    lambda runs, *_: measure_weights(runs.cell.settings, runs.measured),
-    lambda runs, *_: measure_steps(runs.cell.settings, runs.measured),
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellQuality(StoredPart):
+    """The quality that a cell's trials reached.
+
+    ``accuracy``, ``loss`` and ``perplexity`` are of the last evaluation of each measured trial. The
+    rest is about the goal's target, None where it has none: ``reached`` of the measured trials
+    reached it, ``best`` is the best value of any evaluation, ``seconds`` and ``usd`` are the time
+    and the cost until it was reached. Estimates have no interval if the trials are not draws of the
+    seed.
+    """
+
+    kind: ClassVar[str] = "quality"
+    #: Several trials are one draw of what depends on the seed.
+    repeats_a_seed: bool = False
+    accuracy: Estimate | None = None
+    loss: Estimate | None = None
+    perplexity: Estimate | None = None
+    reached: int | None = None
+    best: float | None = None
+    seconds: Estimate | None = None
+    usd: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ class Steadiness:
 
     #: Mean time of the steps that a trial's rate is from.
     measured_seconds: float | None = None
-    #: The same of the long run, whose figures replace those of the trials; None without one.
+    #: Mean time of a long run's steps, if it was measured; its figures replace the trials'.
     long_run_seconds: float | None = None
     #: How its long run ended, if it was not measured; and by which factor it took longer than the
     #: trials, if it was, but its rival's was lost.
@@ -144,6 +145,14 @@ class CellRow:
     def part(self, kind: type[Part]) -> Part:
         return find_part(self.parts, kind) or kind()
 
+    def estimate(self, column: FigureColumn) -> Estimate | None:
+        """A figure that a goal may minimise."""
+        if column in TO_TARGET:
+            quality = self.part(CellQuality)
+            return quality.usd if column.is_money else quality.seconds
+        estimate: Estimate | None = getattr(self, column)
+        return estimate
+
     @property
     def failed(self) -> int:
         """Trials that failed because of the cell, those that diverged included."""
@@ -172,166 +181,3 @@ class CellRow:
             if self.usd_per_instance_hour is None
             else self.usd_per_instance_hour * self.instance_count
         )
-
-
-def build_row(
-    runs: CellRuns,
-    model: TrialModel,
-    target: QualityTarget | None = None,
-    correction: Correction | None = None,
-) -> CellRow:
-    """The row of a cell. The interval of one run is around the row's means, with what its trials
-    can't decide; a mean's is within it.
-
-    Args:
-        runs: of the cell.
-        model: of all cells.
-        target: the quality of the goal, if it names one.
-        correction: of the best cell, for its selection.
-    """
-    results = runs.results
-    projections = [projection for projection in map(project_run, runs.measured) if projection]
-    of_rate = correction.of_rate() if correction else None
-    estimates = {
-        column: model.estimate(runs.key, column, of_rate if column in RATES else correction)
-        for column in (*RATES, *PAID_AGAIN)
-    }
-    prediction = _predict(runs, model, estimates, correction)
-    if prediction is not None:
-        once = mean_of(projection.overhead_seconds for projection in projections) or 0.0
-        estimates = _within_one_run(estimates, prediction, once)
-    return CellRow(
-        cell_id=runs.cell.cell_id,
-        label=runs.cell.label,
-        instance=runs.cell.settings.instance,
-        instance_count=runs.cell.settings.instance_count,
-        outcomes=dict(Counter(result.outcome.value for result in results)),
-        trials=len(runs.measured),
-        samples_per_second=estimates[FigureColumn.SAMPLES_PER_SECOND],
-        tokens_per_second=estimates[FigureColumn.TOKENS_PER_SECOND],
-        steps_per_second=estimates[FigureColumn.STEPS_PER_SECOND],
-        seconds=estimates[FigureColumn.SECONDS],
-        usd=estimates[FigureColumn.USD],
-        instance_hours=estimates[FigureColumn.INSTANCE_HOURS],
-        billable_seconds=estimates[FigureColumn.BILLABLE_SECONDS],
-        prediction=prediction,
-        usd_per_instance_hour=next(
-            (result.price.usd_per_instance_hour for result in results), None
-        ),
-        spent_usd=sum_known([paid_usd(result) for result in results]),
-        message=next(
-            (result.message for result in (*runs.others, *runs.measured) if result.message), None
-        ),
-        least_behind=runs.least_behind,
-        time=_time(runs, projections),
-        steadiness=_steadiness(runs, model),
-        hosts=_hosts(runs, model, target),
-        parts=tuple(measure(runs, model, target, correction) for measure in CELL_PARTS),
-    )
-
-
-def _predict(
-    runs: CellRuns,
-    model: TrialModel,
-    estimates: Mapping[FigureColumn, Estimate | None],
-    correction: Correction | None,
-) -> Prediction | None:
-    figures = model.figures
-    facts = figures.cells[runs.key]
-    count = len(runs.measured)
-    faults = figures.extra(runs.key, FigureColumn.SECONDS).faults
-    means = [
-        estimate.mean if estimate else None
-        for estimate in (estimates[FigureColumn.SECONDS], estimates[FigureColumn.USD])
-    ]
-    return predict_run(
-        runs.measured,
-        undecided=facts.decisive.range.plus(faults),
-        others=runs.others,
-        hazard=runs.hazard,
-        trials=figures.trials(runs.key, FigureColumn.SECONDS),
-        host_spread=facts.hosts,
-        # around one long run, or the mean of the trials
-        inflation=count if facts.long_run else model.inflation(count),
-        means=(means[0], means[1]),
-        shift=correction.shift if correction else 0.0,
-        scatter=facts.scatter.share if facts.scatter.has_stalls else None,
-    )
-
-
-def _within_one_run(
-    estimates: Mapping[FigureColumn, Estimate | None], prediction: Prediction, once: float
-) -> dict[FigureColumn, Estimate | None]:
-    """No interval is wider than one run allows: time and cost by their own prediction, others by
-    that of the time less what is paid ``once``.
-    """
-    within = {
-        FigureColumn.SECONDS: prediction.seconds,
-        FigureColumn.USD: prediction.usd,
-    }
-    seconds = estimates[FigureColumn.SECONDS]
-    one_run = prediction.seconds
-    if seconds is not None and one_run is not None and one_run.low > once:
-        for column, estimate in estimates.items():
-            if estimate is None or column in within:
-                continue
-            ends = [
-                (seconds.mean - once) / (end - once) if column in RATES else end / seconds.mean
-                for end in (one_run.low, one_run.high)
-            ]
-            low, high = sorted(estimate.mean * end for end in ends)
-            within[column] = replace(one_run, low=low, high=high)
-    return {
-        column: estimate.within(within.get(column)) if estimate else None
-        for column, estimate in estimates.items()
-    }
-
-
-def _time(runs: CellRuns, projections: Sequence[Projection]) -> CellTime:
-    rates = runs.rates
-    return CellTime(
-        overhead_seconds=mean_of(projection.overhead_seconds for projection in projections),
-        training_overhead_seconds=mean_of(
-            projection.training_overhead_seconds for projection in projections
-        ),
-        before_training_seconds=mean_of(
-            projection.before_training_seconds for projection in projections
-        ),
-        waiting_seconds=mean_of(result.phases_seconds.get("waiting") for result in runs.results),
-        billable_share=mean_of(projection.billable_share for projection in projections),
-        data_wait_share=mean_of(rate.data_wait_share for rate in rates),
-        recurring_share=mean_of(rate.recurring_share for rate in rates),
-        model_flops_utilization=mean_of(rate.model_flops_utilization for rate in rates),
-    )
-
-
-def _steadiness(runs: CellRuns, model: TrialModel) -> Steadiness:
-    measured = [result.measured for result in runs.measured if result.measured]
-    long = runs.confirmed.throughput if runs.confirmed else None
-    reasons = (run.unsteady_reason for run in measured)
-    return Steadiness(
-        measured_seconds=mean_of(rate.seconds for rate in runs.rates),
-        long_run_seconds=long.seconds if long else None,
-        lost_long_run=runs.lost_long_run,
-        unpaired_ratio=runs.unpaired_ratio,
-        unsteady_trials=sum(run.is_unsteady for run in measured),
-        unsteady_reasons=tuple(dict.fromkeys(reason for reason in reasons if reason)),
-        undecided_reasons=model.figures.cells[runs.key].decisive.reasons,
-        misses_event=bool(runs.measured)
-        and all(reschedule(result) is None for result in runs.measured),
-    )
-
-
-def _hosts(runs: CellRuns, model: TrialModel, target: QualityTarget | None) -> CellHosts:
-    measured = [result.measured for result in runs.measured if result.measured]
-    contended = [run.contention for run in measured if run.contention and run.is_contended]
-    column = FigureColumn.SECONDS if target is None else FigureColumn.SECONDS_TO_TARGET
-    reach = model.figures.extra(runs.key, column).interruptions
-    return CellHosts(
-        spread=model.figures.cells[runs.key].hosts,
-        draws=runs.host_draws,
-        others_cpu_share=max((contention.others_share for contention in contended), default=None),
-        hazard=runs.hazard,
-        hazard_width=reach.high - reach.low,
-        uneven_faults=runs.uneven_faults,
-    )

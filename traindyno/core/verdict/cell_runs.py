@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from traindyno.core.costs.hazard import (
     Hazard,
@@ -14,12 +15,11 @@ from traindyno.core.costs.hazard import (
 from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.throughput import Throughput
-from traindyno.core.step_log.line import SCATTER
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
 from traindyno.figures.estimates import mean_of
-from traindyno.figures.hosts import HostClass, Trial, draw_count, host_class
-from traindyno.figures.in_job.run_scatter import measured_scatter
+from traindyno.figures.hosts import HostClass, host_class
+from traindyno.figures.trials import draws_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class CellRuns:
     hazard: Hazard | None = None
     #: Faults that may be its own; None where they are as on the other cells of its type.
     uneven_faults: UnevenFaults | None = None
-    #: Where those of several are compared, which may have the same cell.
+    #: The execution, where several with the same cell are compared.
     execution_id: str = ""
 
     @property
@@ -65,21 +65,9 @@ class CellRuns:
         return max((ratio - 1 for ratio in ratios), default=None)
 
     @property
-    def versions(self) -> Mapping[str, str]:
-        """The package versions that the first measured trial reported; empty if its log has
-        none.
-        """
-        environment = self.measured[0].environment if self.measured else None
-        versions = environment.facts.get("versions") if environment else None
-        if not isinstance(versions, Mapping):
-            return {}
-        return {name: str(version) for name, version in versions.items()}
-
-    @property
-    def measured_scatter(self) -> float | None:
-        """How far single runs scatter on their machine, if that was measured before."""
-        environment = self.measured[0].environment if self.measured else None
-        return measured_scatter(environment.facts.get(SCATTER)) if environment else None
+    def facts(self) -> Mapping[str, Any]:
+        """What the first measured trial reported of its environment."""
+        return self.measured[0].facts if self.measured else {}
 
     @property
     def rates(self) -> list[Throughput]:
@@ -96,9 +84,8 @@ class CellRuns:
         """How many draws of hosts the measured trials ran on; None if a trial's hosts are
         unknown.
         """
-        trials = [Trial(value=1.0, hosts=hosts_of(result)) for result in self.measured]
-        are_known = trials and all(trial.hosts is not None for trial in trials)
-        return draw_count(trials) if are_known else None
+        hosts = [hosts_of(result) for result in self.measured]
+        return len(set(draws_of(hosts))) if hosts and None not in hosts else None
 
     @property
     def host_class(self) -> HostClass:
@@ -147,23 +134,17 @@ def group_runs(
     grouped = []
     for cell in cells:
         own = by_cell[cell.cell_id]
+        measured = [result for result in own if is_measured(result)]
+        long = [result for result in measured if result.run.confirming_steps]
+        late = [result for result in own if _is_too_long(result)]
         others = (result for result in own if not (is_measured(result) or _is_too_long(result)))
-        long = [result for result in own if _is_measured_for_long(result)]
         grouped.append(
             CellRuns(
                 cell=cell,
-                measured=tuple(
-                    result
-                    for result in own
-                    if is_measured(result) and not result.run.confirming_steps
-                ),
+                measured=tuple(result for result in measured if not result.run.confirming_steps),
                 others=tuple(others),
                 confirmed=None if is_long_lost or not long else long[0],
-                unconfirmed=tuple(
-                    result
-                    for result in own
-                    if _is_too_long(result) or (is_long_lost and _is_measured_for_long(result))
-                ),
+                unconfirmed=(*late, *(long if is_long_lost else ())),
                 hazard=known.get(hazard_key(own[0])) if own else None,
                 uneven_faults=uneven.get(cell.cell_id),
             )
@@ -182,10 +163,6 @@ def lost_long_runs(results: Sequence[RunResult]) -> dict[str, list[RunResult]]:
 
 def _is_too_long(result: RunResult) -> bool:
     return bool(result.run.confirming_steps) and result.outcome is Outcome.TIMED_OUT
-
-
-def _is_measured_for_long(result: RunResult) -> bool:
-    return bool(result.run.confirming_steps) and is_measured(result)
 
 
 def is_measured(result: RunResult) -> bool:

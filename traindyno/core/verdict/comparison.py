@@ -17,9 +17,10 @@ from traindyno.core.step_log.line import PLACE, ROW_VALUES, SHARED_JOB
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import suite_document
-from traindyno.core.verdict.cell_row import CellRow, build_row
+from traindyno.core.verdict.build_row import build_row
+from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.cell_runs import CellRuns, group_runs
-from traindyno.core.verdict.confounds import Difference
+from traindyno.core.verdict.conditions import Difference
 from traindyno.core.verdict.figure_table import build_figures
 from traindyno.figures.distributions import SIGNIFICANCE, adjust_by_holm
 from traindyno.figures.estimates import Comparison
@@ -33,7 +34,8 @@ from traindyno.figures.table import FigureColumn, Figures
 MEANS = ("source", "entry_point", "image", "environment")
 RUNNING = ("measurement", "purchase")
 NONE = "none"
-# Of this machine from one execution to the next, in standard deviations of single runs; assumed.
+# How far this machine's level differs between executions, in standard deviations of single runs;
+# assumed.
 LEVELS_APART = 2.0
 LONGEST_VALUE = 60  # a model's configuration or a list of columns is no line
 # Facts that differ between runs of one cell
@@ -99,7 +101,7 @@ def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> tuple[D
 
 
 class NotComparable(TraindynoError):
-    """The two executions did not do the same work, or have no cell in common."""
+    """The two executions are one, did not do the same work, or have no cell in common."""
 
 
 class Change(StrEnum):
@@ -133,11 +135,13 @@ class CellChange:
 class ExecutionComparison:
     """How two executions of the same work differ, cell by cell.
 
-    ``only_first`` and ``only_second`` are labels of cells that only one of them has.
+    ``only_first`` and ``only_second`` are labels of cells that only one of them has. ``is_race``:
+    the first dropped cells after one run.
     """
 
     first_id: str
     second_id: str
+    is_race: bool
     examples: int
     cells: tuple[CellChange, ...]
     only_first: tuple[str, ...]
@@ -148,8 +152,10 @@ class ExecutionComparison:
 
 
 def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> ExecutionComparison:
-    """Raises NotComparable if the executions did not do the same work or share no cell."""
+    """Raises NotComparable if the executions are one, did not do the same work or share no cell."""
     both = (first, second)
+    if first.execution_id == second.execution_id:
+        raise NotComparable(f"{first.execution_id} is named twice, expected two executions")
     (work, running), (other_work, other_running) = (
         _work_and_running(record.suite) for record in both
     )
@@ -181,6 +187,7 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
     return ExecutionComparison(
         first_id=first.execution_id,
         second_id=second.execution_id,
+        is_race=first.suite.search.is_race,
         examples=first.suite.workload.examples,
         cells=_compare_cells(sides[0], sides[1]),
         only_first=tuple(cell.label for cell in first.cells if cell.cell_id not in known),
@@ -192,20 +199,20 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
 
 
 def _of_its_execution(result: RunResult, execution_id: str) -> RunResult:
-    """Under the id of the execution that it is compared for, so that no block has trials of both.
+    """The result under the id of its execution, so that no block has trials of both.
 
     The level of a machine that others use as well changes from one execution to the next, as with a
     draw of hosts.
     """
     named = replace(result, run=replace(result.run, execution_id=execution_id))
-    if not _is_local(result) or result.environment is None:
+    if not _is_local(result.run.cell) or result.environment is None:
         return named
     host = f"this machine during {execution_id}"
     return replace(named, environment=replace(result.environment, host_ids=(host,)))
 
 
-def _is_local(result: RunResult) -> bool:
-    return result.run.cell.settings.instance.startswith(LOCAL_PREFIX)
+def _is_local(cell: Cell) -> bool:
+    return cell.settings.instance.startswith(LOCAL_PREFIX)
 
 
 def _on_this_machine(figures: Figures, cells: Sequence[CellRuns]) -> Figures:
@@ -220,7 +227,7 @@ def _on_this_machine(figures: Figures, cells: Sequence[CellRuns]) -> Figures:
     local = {
         runs.key: replace(figures.cells[runs.key], hosts=spread)
         for runs in cells
-        if runs.cell.settings.instance.startswith(LOCAL_PREFIX)
+        if _is_local(runs.cell)
     }
     return replace(figures, cells={**figures.cells, **local})
 
@@ -242,9 +249,11 @@ def _compare_cells(first: Sequence[CellRuns], second: Sequence[CellRuns]) -> tup
     figures = build_figures((*first, *second))
     model = fit_model(figures)
     local = replace(model, figures=_on_this_machine(figures, (*first, *second)))
-    rates, seconds, usd = (
-        [correlated(local, column).compare(new.key, old.key, column) for old, new in pairs]
-        for column in (FigureColumn.SAMPLES_PER_SECOND, FigureColumn.SECONDS, FigureColumn.USD)
+    columns = (FigureColumn.SAMPLES_PER_SECOND, FigureColumn.SECONDS, FigureColumn.USD)
+    models = {column: correlated(local, column) for column in columns}
+    rates, times, costs = (
+        [own.compare(new.key, old.key, column) for old, new in pairs]
+        for column, own in models.items()
     )
     adjusted = iter(adjust_by_holm([rate.p for rate in rates if rate and rate.p is not None]))
     return tuple(
@@ -253,13 +262,13 @@ def _compare_cells(first: Sequence[CellRuns], second: Sequence[CellRuns]) -> tup
             first=build_row(old, model),
             second=build_row(new, model),
             rate=rate,
-            seconds=seconds[index],
-            usd=usd[index],
+            seconds=seconds,
+            usd=usd,
             parity=_parity(old, new),
             change=_change(rate, next(adjusted) if rate and rate.p is not None else None),
-            jobs=_jobs((old.measured, new.measured)),
+            jobs=_jobs((old, new)),
         )
-        for index, ((old, new), rate) in enumerate(zip(pairs, rates, strict=True))
+        for (old, new), rate, seconds, usd in zip(pairs, rates, times, costs, strict=True)
     )
 
 
@@ -269,12 +278,12 @@ def _parity(old: CellRuns, new: CellRuns) -> LossParity | None:
     return check_loss_parities([old.measured, new.measured])[0]
 
 
-def _jobs(pair: Sequence[Sequence[RunResult]]) -> int | None:
-    if any(_is_local(result) for results in pair for result in results):
+def _jobs(pair: Sequence[CellRuns]) -> int | None:
+    if any(_is_local(runs.cell) for runs in pair):
         return None
     return min(
-        len({result.attempts[-1].job_name for result in results if result.attempts})
-        for results in pair
+        len({result.attempts[-1].job_name for result in runs.measured if result.attempts})
+        for runs in pair
     )
 
 

@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.run.processes import planned_batch_size, planned_learning_rate, world_size
 from traindyno.core.run.settings import (
     HYPERPARAMETER_PREFIX,
@@ -22,6 +20,7 @@ from traindyno.core.suite.arguments import arguments_of, with_all_arguments
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import LearningRateScaling, Task
 from traindyno.core.suite.suite_file import cell_values
+from traindyno.core.verdict.conditions import Confound, Difference
 from traindyno.core.verdict.global_batches import GlobalBatches
 
 Versions = Mapping[str, str]
@@ -32,33 +31,20 @@ THREADS = "threads of a process"
 PLACEMENTS = settings_with(Effect.PLACEMENT, Effect.DEGREE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    name: str
-    first: str
-    second: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confound:
-    """A pair of cells that differ in several settings, so that no effect is measured alone."""
-
-    first_cell_id: str
-    second_cell_id: str
-    differences: tuple[Difference, ...]
-
-
-def threads_of(cell: Cell, measured: Sequence[RunResult]) -> Versions:
-    """What the first measured trial reported; empty if its log has none, and where an accelerator
-    computes.
+def versions_of(cell: Cell, facts: Mapping[str, Any]) -> Versions:
+    """The versions of packages that a trial of the cell reported, and, where no accelerator
+    computes, the threads of a process.
     """
+    reported = facts.get("versions")
+    threads = facts.get("thread_settings")
+    versions = {}
+    if isinstance(reported, Mapping):
+        versions = {name: str(version) for name, version in reported.items()}
     kind = find_instance_type(cell.settings.instance)
-    environment = measured[0].environment if measured else None
-    threads = environment.facts.get("thread_settings") if environment else None
-    if not isinstance(threads, Mapping) or (kind is not None and kind.has_accelerator):
-        return {}
-    count = threads.get("torch", threads.get("OMP_NUM_THREADS"))
-    return {} if count is None else {THREADS: str(count)}
+    if isinstance(threads, Mapping) and not (kind and kind.has_accelerator):
+        count = threads.get("torch", threads.get("OMP_NUM_THREADS"))
+        versions |= {} if count is None else {THREADS: str(count)}
+    return versions
 
 
 def find_confound(
@@ -142,19 +128,18 @@ def learning_key(cell: Cell, workload: Workload, samples_per_step: int | None) -
 def _derived_differences(
     first: Cell, second: Cell, changed: list[str], batches: GlobalBatches
 ) -> list[Difference]:
-    differences = []
-    sizes = batches.of(first), batches.of(second)
+    sizes = [batches.of(cell) for cell in (first, second)]
+    rates = [planned_learning_rate(cell.settings) for cell in (first, second)]
     is_known = batches.is_planned or None not in sizes
-    if is_known and sizes[0] != sizes[1] and not batches.is_only_batch(changed):
-        differences.append(
-            Difference(name="global batch", first=_known(sizes[0]), second=_known(sizes[1]))
-        )
-    rates = planned_learning_rate(first.settings), planned_learning_rate(second.settings)
-    if batches.is_planned and rates[0] != rates[1] and "learning_rate" not in changed:
-        differences.append(
-            Difference(name="learning rate", first=_known(rates[0]), second=_known(rates[1]))
-        )
-    return differences
+    derived: Mapping[str, Sequence[float | None]] = {
+        "global batch": sizes if is_known and not batches.is_only_batch(changed) else [],
+        "learning rate": rates if batches.is_planned and "learning_rate" not in changed else [],
+    }
+    return [
+        Difference(name=name, first=_known(pair[0]), second=_known(pair[1]))
+        for name, pair in derived.items()
+        if len({*pair}) > 1
+    ]
 
 
 def _value_text(cell: Cell, name: str) -> str:

@@ -3,21 +3,22 @@ compared.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from traindyno.core.costs.extra_time import extra_times
+from traindyno.core.costs.full_run import scheduled_phases
 from traindyno.core.costs.projection import project_run
 from traindyno.core.costs.to_target import reach_target
 from traindyno.core.instances.instance_types import LOCAL_PREFIX
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.run.record import QualityTarget
-from traindyno.core.suite.choices import Quality
+from traindyno.core.step_log.line import SCATTER
 from traindyno.core.suite.runs import block_of
 from traindyno.core.verdict.cell_runs import CellRuns, hosts_of
-from traindyno.core.verdict.extra_time import extra_times
 from traindyno.core.verdict.undecided import find_undecided
+from traindyno.figures.beyond import Undecided
 from traindyno.figures.hosts import ONE_MACHINE, STATED_PRIORS, HostPriors
-from traindyno.figures.in_job.run_scatter import run_scatter
+from traindyno.figures.in_job.run_scatter import measured_scatter, run_scatter
 from traindyno.figures.table import (
     TO_TARGET,
     CellFacts,
@@ -64,48 +65,53 @@ def values_of(result: RunResult, target: QualityTarget | None = None) -> dict[Fi
     return {column: value for column, value in values.items() if value is not None and value > 0}
 
 
-def last_value(result: RunResult, quality: Quality) -> float | None:
-    """The quality at the last evaluation; None if it was not measured."""
-    evaluations = result.measured.evaluations if result.measured else ()
-    return evaluations[-1].metrics.get(quality.value) if evaluations else None
-
-
 def _row(key: str, result: RunResult, target: QualityTarget | None) -> TrialRow:
-    """Its job is the attempt that measured it: the next one of a job that died is on other
-    hosts.
+    """The row of a trial. Its job is the attempt that measured it: the next one of a job that died
+    is on other hosts.
     """
-    row = TrialRow(
+    last = result.attempts[-1] if result.attempts else None
+    share = last.share if last else None
+    return TrialRow(
         cell=key,
         values=values_of(result, target),
         hosts=hosts_of(result),
         block=block_of(result.run),
+        job=f"{result.run.execution_id} {last.job_name}" if last and share else None,
+        place=share.place or None if share else None,
     )
-    last = result.attempts[-1] if result.attempts else None
-    if last is None or last.share is None:
-        return row
-    job = f"{result.run.execution_id} {last.job_name}"
-    return replace(row, job=job, place=last.share.place or None)
 
 
 def _facts(runs: CellRuns, target: QualityTarget | None, priors: HostPriors) -> CellFacts:
     instance = runs.cell.settings.instance
-    scatter = runs.measured_scatter
+    scatter = measured_scatter(runs.facts.get(SCATTER))
     long_run = None
     if runs.confirmed is not None:
         long_run = LongRun(
             values=values_of(runs.confirmed),
-            undecided=find_undecided([runs.confirmed.measured] if runs.confirmed.measured else []),
+            undecided=_undecided([runs.confirmed]),
         )
     return CellFacts(
         hosts=ONE_MACHINE if instance.startswith(LOCAL_PREFIX) else priors[runs.host_class],
         scatter=run_scatter(instance, scatter),
         scatter_to_target=run_scatter(instance, scatter, has_target=True),
-        undecided=find_undecided([run.measured for run in runs.measured if run.measured]),
+        undecided=_undecided(runs.measured),
         long_run=long_run,
-        extra=extra_times(runs, target),
+        extra=extra_times(
+            runs.measured,
+            runs.others,
+            hazard=runs.hazard,
+            uneven_faults=runs.uneven_faults,
+            target=target,
+        ),
         least_variances=_least_variances(runs, target) if target else {},
         are_draws_of_seeds=are_draws_of_seeds(runs.measured),
     )
+
+
+def _undecided(results: Sequence[RunResult]) -> Undecided:
+    """What runs of one suite leave open."""
+    scheduled = scheduled_phases(results[0].full_run) if results else ()
+    return find_undecided([result.measured for result in results if result.measured], scheduled)
 
 
 def _least_variances(runs: CellRuns, target: QualityTarget) -> Mapping[FigureColumn, float]:

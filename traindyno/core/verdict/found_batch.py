@@ -2,7 +2,7 @@
 ones.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -75,7 +75,7 @@ class CellBatch(StoredPart):
 
 def measure_batch(results: Sequence[RunResult]) -> CellBatch:
     batch = batch_of_cell(results)
-    facts = [result.environment.facts for result in results if result.environment]
+    facts = [result.facts for result in results]
     peaks = [result.measured.peak_memory_bytes or 0 for result in results if result.measured]
     return CellBatch(
         peak_memory_bytes=max(peaks, default=0) or None,
@@ -87,11 +87,19 @@ def measure_batch(results: Sequence[RunResult]) -> CellBatch:
     )
 
 
-def with_batches(runs: Sequence[Run], results: Iterable[RunResult]) -> tuple[Run, ...]:
-    """Each run of a cell that searches, with the batch that was found."""
+def with_batches(
+    runs: Sequence[Run], results: Iterable[RunResult], first_batches: Mapping[str, int]
+) -> tuple[Run, ...]:
+    """Each run of a cell that searches, with the batch that was found and the one to probe
+    first.
+    """
     batches = found_batches(results)
     return tuple(
-        replace(run, found_batch=batches.get(run.cell.cell_id))
+        replace(
+            run,
+            found_batch=batches.get(run.cell.cell_id),
+            first_batch=first_batches.get(run.cell.cell_id),
+        )
         if run.cell.settings.batch_search
         else run
         for run in runs

@@ -2,7 +2,7 @@
 than its baseline.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil, log
@@ -79,7 +79,7 @@ def check_gate(compared: ExecutionComparison, tolerance: float) -> Gate:
         compared: the baseline first.
         tolerance: the share by which time and cost may rise, such as 0.03.
     """
-    is_race = any(cell.first.trials > 1 for cell in compared.cells)
+    is_race = compared.is_race and any(cell.first.trials > 1 for cell in compared.cells)
     dropped = [cell for cell in compared.cells if is_race and _is_dropped(cell.first)]
     judged = [cell for cell in compared.cells if cell not in dropped]
     pairs = [
@@ -92,11 +92,8 @@ def check_gate(compared: ExecutionComparison, tolerance: float) -> Gate:
         for cell, worse, comparison in pairs
     )
     findings = {figure.finding for figure in figures}
-    finding = GateFinding.HOLDS
-    if GateFinding.WORSE in findings:
-        finding = GateFinding.WORSE
-    elif GateFinding.OPEN in findings:
-        finding = GateFinding.OPEN
+    decisive = (GateFinding.WORSE, GateFinding.OPEN)
+    finding = next((worst for worst in decisive if worst in findings), GateFinding.HOLDS)
     return Gate(
         tolerance=tolerance,
         finding=finding,
@@ -148,14 +145,10 @@ def _figure(
 def _reason(cell: CellChange) -> str | None:
     if cell.parity is not None and cell.parity.finding is ParityFinding.DIFFERS:
         return "its losses differ, so the work is not the same"
-    sides: Sequence[tuple[str, int]] = (
-        ("the baseline", cell.first.trials),
-        ("the execution", cell.second.trials),
-    )
-    for side, trials in sides:
-        if not trials:
+    for side, row in (("the baseline", cell.first), ("the execution", cell.second)):
+        if not row.trials:
             return f"{side} measured no trial of it"
-        if trials == 1:
+        if row.trials == 1:
             return f"{side} has one trial of it, whose scatter is unknown"
     return None
 

@@ -75,12 +75,11 @@ class GlobalBatches:
 
     def is_only_batch(self, changed: list[str]) -> bool:
         """Whether another global batch is what was changed, and no difference of its own."""
-        is_batch = [name in settings_with(Effect.BATCH) for name in changed]
-        return (
-            is_batch == [True]
-            if self.is_planned
-            else len(changed) == 1 and changed[0].startswith(HYPERPARAMETER_PREFIX)
-        )
+        if len(changed) != 1:
+            return False
+        if self.is_planned:
+            return changed[0] in settings_with(Effect.BATCH)
+        return changed[0].startswith(HYPERPARAMETER_PREFIX)
 
     def _divides(self, name: str, cell: Cell) -> bool:
         size = number_of(cell.hyperparameters.get(name))

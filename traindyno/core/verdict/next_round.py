@@ -10,9 +10,10 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.runs import make_runs, round_of, trial_runs, with_seeds
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.verdict.cell_runs import CellRuns, lost_long_runs
-from traindyno.core.verdict.evidence import Evidence, gather_evidence, may_yet_win
+from traindyno.core.verdict.evidence import Evidence, may_yet_win
 from traindyno.core.verdict.found_batch import missing_trials, searches_batch
-from traindyno.core.verdict.verdict import Verdict, judge_evidence, looks_of
+from traindyno.core.verdict.judge import gather_evidence, judge_evidence, looks_of
+from traindyno.core.verdict.verdict import Verdict
 from traindyno.figures.hosts import HostPriors
 from traindyno.figures.selection import Relation
 
@@ -37,11 +38,9 @@ def open_cells(verdict: Verdict, searched: Sequence[CellRuns]) -> list[CellRuns]
     near_limit = set(verdict.refused)
     rivals = {rival.cell_id for rival in verdict.related(Relation.OPEN, Relation.UNKNOWN)}
     candidates = [
-        runs
-        for runs in searched
-        if runs.cell.cell_id in {verdict.recommended, *rivals, *near_limit}
+        runs for runs in searched if runs.key in {verdict.recommended, *rivals, *near_limit}
     ]
-    is_open = len(candidates) > 1 or any(runs.cell.cell_id in near_limit for runs in candidates)
+    is_open = len(candidates) > 1 or any(runs.key in near_limit for runs in candidates)
     return candidates if is_open else []
 
 
@@ -68,18 +67,16 @@ def next_race_trials(
     """
     if evidence.unlike is not None:
         return ()
-    done: dict[str, set[int]] = {runs.cell.cell_id: set() for runs in evidence.cells}
-    for result in results:
-        done.setdefault(result.run.cell.cell_id, set()).add(result.run.trial)
+    done = {(result.run.cell.cell_id, result.run.trial) for result in results}
+    trials = range(1, suite.measurement.trials + 1)
     left = {
-        cell_id: [trial for trial in range(1, suite.measurement.trials + 1) if trial not in trials]
-        for cell_id, trials in done.items()
+        runs.key: [trial for trial in trials if (runs.key, trial) not in done]
+        for runs in evidence.cells
     }
     gone = frozenset(
         result.run.run_id
         for runs in evidence.cells
-        if not runs.outpaced
-        and (runs.failed or not may_yet_win(evidence.refused.get(runs.cell.cell_id)))
+        if not runs.outpaced and (runs.failed or not may_yet_win(evidence.refused.get(runs.key)))
         for result in runs.measured
     )
     # cells of which no trial told how they do, which another one may; runs that are gone outpace no
@@ -88,14 +85,14 @@ def next_race_trials(
     for runs in evidence.cells:
         outpaced = (result.bound is None or result.bound.by not in gone for result in runs.outpaced)
         is_out = runs.measured or runs.failed or any(outpaced) or len(runs.others) >= MOST_UNTOLD
-        if left[runs.cell.cell_id] and not is_out:
-            untold.append((runs.cell, left[runs.cell.cell_id][0]))
+        if left[runs.key] and not is_out:
+            untold.append((runs.cell, left[runs.key][0]))
     if untold:
         return tuple(untold)
     return tuple(
         (runs.cell, trial)
         for runs in _choose(suite, evidence)
-        for trial in left[runs.cell.cell_id][: evidence.passes]
+        for trial in left[runs.key][: evidence.passes]
     )
 
 
@@ -103,11 +100,9 @@ def _choose(suite: Suite, evidence: Evidence) -> list[CellRuns]:
     able = [
         runs
         for runs in evidence.cells
-        if may_yet_win(evidence.refused.get(runs.cell.cell_id)) and runs.measured
+        if may_yet_win(evidence.refused.get(runs.key)) and runs.measured
     ]
-    searched = [
-        runs for runs in able if len(runs.measured) > 1 or runs.cell.cell_id in evidence.contenders
-    ]
+    searched = [runs for runs in able if len(runs.measured) > 1 or runs.key in evidence.contenders]
     if all(len(runs.measured) == 1 for runs in searched):
         return searched
     # rounds that ran cells again; a cell that left the race and came back adds none to the planned

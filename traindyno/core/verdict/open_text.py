@@ -2,8 +2,7 @@
 sentences.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import expm1
 
 from traindyno.core.costs.quantity_text import share_text
@@ -11,27 +10,7 @@ from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.figures.selection import Relation
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_NUMBERS = re.compile(r"#(?:, #)*(?:, …)?")
 _MOST_NAMED = 3
-
-
-def merge_reasons(reasons: Iterable[str]) -> list[str]:
-    """One text for reasons that differ in their numbers only: the one with the largest last number,
-    and of how many.
-    """
-    kinds: dict[str, list[str]] = {}
-    for reason in dict.fromkeys(reasons):
-        kinds.setdefault(_NUMBERS.sub("#", _NUMBER.sub("#", reason)), []).append(reason)
-    return [
-        (
-            f"{max(alike, key=lambda reason: float(_NUMBER.findall(reason)[-1]))} (the largest of "
-            f"{len(alike)})"
-        )
-        if len(alike) > 1
-        else alike[0]
-        for alike in kinds.values()
-    ]
 
 
 def open_reasons_text(verdict: Verdict) -> str:

@@ -51,15 +51,12 @@ def downsample_loss(loss: LossCurve, most: int) -> LossCurve:
         return replace(loss, points=())
     stride = -(-len(loss.points) // most)
     points = []
-    for chunk in _chunks(loss.points, stride):
+    for begin in range(0, len(loss.points), stride):
+        chunk = loss.points[begin : begin + stride]
         steps = sum(point.steps for point in chunk)
         mean = sum(point.loss * point.steps for point in chunk) / steps
         points.append(replace(chunk[-1], steps=steps, loss=mean))
     return replace(loss, points=tuple(points))
-
-
-def _chunks(values: Sequence[Value], size: int) -> list[Sequence[Value]]:
-    return [values[begin : begin + size] for begin in range(0, len(values), size)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,30 +20,25 @@ LEAST_NAMED_SHARE = 0.05
 MOSTLY = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """Share of a step's time, 0 to 1, with the half width of its 95 % interval."""
-
-    value: float
-    half_width: float
-
-    @property
-    def is_found(self) -> bool:
-        """Whether it is more than noise."""
-        return self.value > self.half_width
+def wait_share(parts: StepParts) -> float:
+    """The share of a step's time, 0 to 1, that waits for data, by the log."""
+    return parts.share(parts.waiting)
 
 
-def wait_share(parts: StepParts) -> Share:
-    """The wait for data, by the log."""
-    return Share(
-        value=parts.share(parts.waiting), half_width=parts.waiting.half_width / parts.step.mean
-    )
+def _wait_error(parts: StepParts) -> float:
+    """Half the width of the share's 95 % interval."""
+    return parts.waiting.half_width / parts.step.mean
 
 
 def is_wait_named(parts: StepParts) -> bool:
     """Whether the wait for data is more than noise, and large enough to matter."""
-    waiting = wait_share(parts)
-    return waiting.is_found and waiting.value >= LEAST_NAMED_SHARE
+    return wait_share(parts) > _wait_error(parts) and wait_share(parts) >= LEAST_NAMED_SHARE
+
+
+def wait_text(parts: StepParts) -> str:
+    return (
+        f"{share_text(wait_share(parts), digits=0)} (± {share_text(_wait_error(parts), digits=0)})"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +63,7 @@ def advise_workers(settings: Settings, parts: StepParts | None) -> LoaderAdvice 
         return None
     instance_type = find_instance_type(settings.instance)
     processes = world_size(settings)
-    data_seconds = wait_share(parts).value * parts.step.mean
+    data_seconds = wait_share(parts) * parts.step.mean
     workers = settings.loader_workers
     rest = parts.step.mean - data_seconds
     if (
@@ -107,7 +102,7 @@ class CellSteps(StoredPart):
 def measure_steps(settings: Settings, measured: Sequence[RunResult]) -> CellSteps:
     """Advice is for the built-in training code, which has the setting."""
     parts = mean_parts(result.measured.step_parts for result in measured if result.measured)
-    is_built_in = any(RUN in result.environment.facts for result in measured if result.environment)
+    is_built_in = any(RUN in result.facts for result in measured)
     return CellSteps(
         step_parts=parts, loader_advice=advise_workers(settings, parts) if is_built_in else None
     )
@@ -118,10 +113,7 @@ def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
     parts = steps.step_parts
     advice = steps.loader_advice
     if parts is not None and is_wait_named(parts):
-        yield (
-            f"{share_of_step_text(wait_share(parts))} of a step of {label} waits for data, by its "
-            "step log."
-        )
+        yield (f"{wait_text(parts)} of a step of {label} waits for data, by its step log.")
         if parts.computing_share is not None and parts.computing_share >= MOSTLY:
             share = share_text(min(1.0, parts.computing_share), digits=0)
             yield (
@@ -133,7 +125,3 @@ def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
         saving = share_text(advice.saving, digits=0)
         workers = f"loader_workers: {advice.loader_workers}{bound}"
         yield f"By estimate, a step of {label} would take about {saving} less with {workers}."
-
-
-def share_of_step_text(share: Share) -> str:
-    return f"{share_text(share.value, digits=0)} (± {share_text(share.half_width, digits=0)})"

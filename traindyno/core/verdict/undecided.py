@@ -4,18 +4,20 @@ drift goes on.
 It is a range of factors beside the noise: longer trials narrow it sooner than more of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import log, sqrt
 from statistics import fmean, stdev
 
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import are_alike, are_at_one_step, is_one_of
 from traindyno.core.measurement.step_time import SingleStall
-from traindyno.figures.beyond import Drift, Undecided
-from traindyno.figures.estimates import Range
+from traindyno.figures.beyond import Drift, Range, Undecided
 
 
-def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
+def find_undecided(runs: Sequence[MeasuredRun], scheduled: Collection[str] = ()) -> Undecided:
+    """The range of a cell's time that its runs leave open; phases that are ``scheduled`` recur as
+    the suite says.
+    """
     projected = [run for run in runs if not run.ended_at_target]
     if not projected:
         return Undecided()
@@ -26,15 +28,18 @@ def find_undecided(runs: Sequence[MeasuredRun]) -> Undecided:
         if len(drifts) > 1:
             errors.append(stdev([drift.change for drift in drifts]) / sqrt(len(drifts)))
         trend = Drift(change=fmean([drift.change for drift in drifts]), standard_error=max(errors))
-    return Undecided(stalls=_stalls(projected), drift=trend.detected if trend else 0.0, trend=trend)
+    drift = trend.detected if trend else 0.0
+    return Undecided(stalls=_stalls(projected, scheduled), drift=drift, trend=trend)
 
 
-def _stalls(runs: Sequence[MeasuredRun]) -> Range:
+def _stalls(runs: Sequence[MeasuredRun], scheduled: Collection[str]) -> Range:
     """Stalls like those that one trial shows to recur are in the mean over all trials as they were
     seen, and so are those that come at any step.
     """
     recurring = [event for run in runs for event in run.recurring]
-    single = [run.undecided_stalls for run in runs]
+    single = [
+        [stall for stall in run.undecided_stalls if stall.name not in scheduled] for run in runs
+    ]
     low = high = 0.0
     for own in single:
         unlike = [

@@ -73,7 +73,7 @@ def _unknown(trials: Sequence[CellRuns]) -> UnlikeWork | None:
         if unknown and not runs.measured:
             return UnlikeWork(
                 reason=f"{runs.cell.label} {unknown[0]}, so its rate is unknown",
-                cell_ids=frozenset({runs.cell.cell_id}),
+                cell_ids=frozenset({runs.key}),
             )
     return None
 
@@ -134,10 +134,9 @@ def _parts_of_rows(trials: Sequence[CellRuns], workload: Workload) -> UnlikeWork
 def _row_values(trials: CellRuns) -> tuple[int, list[int]] | None:
     """The processes of a run that says how large its first rows were, and the sizes."""
     for result in (*trials.measured, *trials.outpaced):
-        environment = result.environment
-        sizes = environment.facts.get(ROW_VALUES) if environment else None
-        if environment and isinstance(sizes, list):
-            return environment.world_size, sizes
+        sizes = result.facts.get(ROW_VALUES)
+        if result.environment and isinstance(sizes, list):
+            return result.environment.world_size, sizes
     return None
 
 
@@ -224,7 +223,7 @@ def _steps_of(trials: CellRuns, workload: Workload) -> _Steps | None:
         name: number for name, number in numbers.items() if _ACCUMULATION.search(_plain(name))
     }
     return _Steps(
-        cell_id=trials.cell.cell_id,
+        cell_id=trials.key,
         sizes={
             name: number
             for name, number in numbers.items()

@@ -21,9 +21,7 @@ from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cautions import count_missing, describe_cautions
-from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import Metric
+from traindyno.core.verdict.cell_row import CellQuality, CellRow
 from traindyno.core.verdict.open_text import (
     describe_open,
     describe_search,
@@ -33,8 +31,7 @@ from traindyno.core.verdict.open_text import (
 from traindyno.core.verdict.slow_steps import CellSteps, describe_steps
 from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.figures.estimates import Estimate, Interval
-from traindyno.figures.selection import MOST_TRIALS, POWER, Relation
-from traindyno.figures.settle import Rival
+from traindyno.figures.selection import MOST_TRIALS, POWER, Relation, Rival
 
 MOST_CHANGES = 6
 MOST_CROSSOVERS = 2
@@ -83,9 +80,7 @@ def describe_verdict(verdict: Verdict) -> VerdictText:
         + (f" {count_missing(verdict)}." if verdict.missing.run_ids else ""),
         work=_work(verdict),
         certainty=_certainty(verdict),
-        support=tuple(_support(verdict, verdict.row(verdict.recommended)))
-        if verdict.recommended
-        else (),
+        support=tuple(_support(verdict, verdict.best)) if verdict.best else (),
         changes=tuple(_changes(verdict))[:MOST_CHANGES],
         cautions=tuple(describe_cautions(verdict)),
     )
@@ -107,12 +102,6 @@ def describe_goal(goal: Goal) -> str:
             return f"fastest to {goal.target}"
 
 
-def metric_text(metric: Metric, value: float | None) -> str:
-    if metric.is_time:
-        return seconds_text(value)
-    return usd_text(value) if metric.is_money else f"{number_text(value)} instance hours"
-
-
 def saving_text(ratio: float, interval: Interval | None) -> str:
     """How much less the first needs than the second: ``11.3 % (95% interval 8.1 to 14.4 %)``."""
     if interval is None or not is_end_known(interval.low, interval.high):
@@ -125,13 +114,12 @@ def saving_text(ratio: float, interval: Interval | None) -> str:
 
 
 def _headline(verdict: Verdict) -> str:
-    row = verdict.row(verdict.recommended) if verdict.recommended else None
+    row = verdict.best
     equal = _labels(verdict, Relation.EQUIVALENT)
-    tolerance = f"{verdict.tolerance * 100:g} %"
-    within = f": no other cell is {_better(verdict)} by more than {tolerance}"
+    within = f": no other cell is {_better(verdict)} by more than {_tolerance(verdict)}"
     if equal and not verdict.related(Relation.NOT_BETTER):
         named = joined(equal) if len(equal) <= MOST_NAMES else f"{len(equal)} other cells"
-        within = f"; {named} {'is' if len(equal) == 1 else 'are'} within {tolerance}"
+        within = f"; {named} {'is' if len(equal) == 1 else 'are'} within {_tolerance(verdict)}"
     seed = " for this seed; other seeds may give another order"
     if verdict.is_simulated:
         seed = " in simulated runs, which do not train: real ones may give another order"
@@ -200,8 +188,17 @@ def _undecided(verdict: Verdict, row: CellRow) -> str:
         return f"{cells} can't be told apart yet{open_reasons_text(verdict)}"
     if verdict.to_decide.other_hosts:
         return f"{cells} can't be told apart on these hosts: trials on other hosts are needed"
-    wanted = verdict.to_decide.trials or f"more than {MOST_TRIALS}"
-    return f"{cells} can't be told apart yet: {wanted} trials of each would decide"
+    return f"{cells} can't be told apart yet: {_deciding_trials(verdict)} would decide"
+
+
+def _deciding_trials(verdict: Verdict) -> str:
+    """The fields of a suite whose trials decide. The number is of a grid: a race, which judges
+    several looks, runs only its leading cells so often.
+    """
+    if verdict.to_decide.trials is None:
+        return f"no measurement.trials up to {MOST_TRIALS}"
+    search = "search: grid with " if verdict.significance != verdict.level else ""
+    return f"{search}measurement.trials: {verdict.to_decide.trials}"
 
 
 def _note(verdict: Verdict, row: CellRow) -> str:
@@ -309,7 +306,7 @@ def _certainty(verdict: Verdict) -> str:
             f"{' and' if measured == runs else f'; the {ended}'} cost {usd_text(verdict.spent_usd)}"
         )
     wrong = f"wrong in at most {ceil(100 * verdict.level)} of 100 such suites"
-    not_better = f"no other cell is better by more than {verdict.tolerance * 100:g} %"
+    not_better = f"no other cell is better by more than {_tolerance(verdict)}"
     certainty = {
         Finding.RECOMMENDED: f"; the claim that it is the best is {wrong}",
         Finding.WITHIN_TOLERANCE: f"; {not_better}, a claim that is {wrong}",
@@ -382,10 +379,9 @@ def _margin(verdict: Verdict, best: CellRow, rival: Rival) -> str:
     if rival.relation is Relation.BEATEN:
         return f"That is {saving} less than the runner-up, {second.label} ({trials})."
     if rival.relation in (Relation.EQUIVALENT, Relation.NOT_BETTER):
-        tolerance = f"{verdict.tolerance * 100:g} %"
         return (
             f"It was {saving} below {second.label} ({trials}), which is not {_better(verdict)} by "
-            f"more than {tolerance}."
+            f"more than {_tolerance(verdict)}."
         )
     least = share_text(verdict.significance, digits=2)
     doubt = (
@@ -431,6 +427,10 @@ def _changes(verdict: Verdict) -> Iterator[str]:
 
 def _labels(verdict: Verdict, *relations: Relation) -> list[str]:
     return [verdict.row(rival.cell_id).label for rival in verdict.related(*relations)]
+
+
+def _tolerance(verdict: Verdict) -> str:
+    return f"{verdict.tolerance * 100:g} %"
 
 
 def _better(verdict: Verdict) -> str:

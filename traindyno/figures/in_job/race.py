@@ -84,6 +84,7 @@ def contenders_in_job(
         return near if len(near) > 1 else []
     contenders: List[str] = []
     for by in ("seconds_per_sample", "quick_seconds_per_sample")[: 1 + scatter.has_stalls]:
-        racers = [Racer(first, job="", value=getattr(own[0], by)) for first, own in paces.items()]
+        values = {first: getattr(own[0], by) for first, own in paces.items()}
+        racers = [Racer(first, job="", value=value) for first, value in values.items() if value]
         contenders += pick_contenders(racers, within=scatter.within())
     return list(dict.fromkeys(contenders))[:MOST_CONTENDERS]

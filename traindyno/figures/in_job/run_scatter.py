@@ -1,7 +1,7 @@
 """By how much single runs of one cell scatter on a kind of machine: assumed, or measured before.
 
 Runs on Python 3.8 (frozen images), with the standard library only: the parent process of a shared
-job judges by it. A few repeats in a row tell little of it, because they share what disturbs them.
+job judges by it. A few trials in a row tell little of it, because they share what disturbs them.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,11 @@ CPUS = 0.03
 THIS_MACHINE = 0.12
 #: What seeds add to the time or the cost until a quality.
 SEEDS = 0.08
-#: The assumption counts like repeats with so many degrees of freedom.
+#: The assumption counts like trials with so many degrees of freedom.
 KNOWN_DEGREES = 4
 #: Student's t with ``KNOWN_DEGREES``, at 97.5 %.
 DEVIATIONS = 2.776
-#: What is said of the cells that were not contenders: none is as near as this share. Of the time or
-#: the cost until a quality it is more.
+#: No cell that was not a contender is as near as this share; for a quality the share is larger.
 NONE_NEARER = 0.05
 NONE_NEARER_OF_QUALITY = 0.1
 #: Where other work stalls runs, one run shows that its cell is behind only by this share.

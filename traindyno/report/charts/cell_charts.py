@@ -5,12 +5,11 @@ its billed time.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from traindyno.core.costs.quantity_text import number_text, seconds_text
+from traindyno.core.costs.quantity_text import number_text, seconds_text, usd_text
 from traindyno.core.verdict.cell_row import CellRow
-from traindyno.core.verdict.goal_metric import Metric, estimate_of
 from traindyno.core.verdict.verdict import Verdict
-from traindyno.core.verdict.verdict_text import metric_text
 from traindyno.figures.estimates import Estimate, Interval
+from traindyno.figures.table import FigureColumn
 from traindyno.report.charts.figure import draw_figure
 from traindyno.report.charts.plot import (
     Scale,
@@ -35,11 +34,11 @@ TOP = 8
 BOTTOM = 26
 WIDEST_MEANS = 2.5
 METRIC_NAMES = {
-    Metric.SECONDS: "Whole workload, time",
-    Metric.USD: "Whole workload, cost",
-    Metric.INSTANCE_HOURS: "Whole workload, instance hours",
-    Metric.SECONDS_TO_TARGET: "Time until the target is reached",
-    Metric.USD_TO_TARGET: "Cost until the target is reached",
+    FigureColumn.SECONDS: "Whole workload, time",
+    FigureColumn.USD: "Whole workload, cost",
+    FigureColumn.INSTANCE_HOURS: "Whole workload, instance hours",
+    FigureColumn.SECONDS_TO_TARGET: "Time until the target is reached",
+    FigureColumn.USD_TO_TARGET: "Cost until the target is reached",
 }
 
 
@@ -143,6 +142,12 @@ def _line(x1: float, x2: float, y1: float, y2: float, class_: str) -> Markup:
     return element("line", class_=class_, x1=at(x1), x2=at(x2), y1=at(y1), y2=at(y2))
 
 
+def metric_text(metric: FigureColumn, value: float | None) -> str:
+    if metric.is_time:
+        return seconds_text(value)
+    return usd_text(value) if metric.is_money else f"{number_text(value)} instance hours"
+
+
 def draw_verdict_chart(verdict: Verdict) -> Markup | None:
     """None where no cell knows the metric."""
     metric = verdict.metric
@@ -152,7 +157,7 @@ def draw_verdict_chart(verdict: Verdict) -> Markup | None:
         verdict,
         METRIC_NAMES[metric],
         ("verdict", metric.value),
-        lambda row: estimate_of(row, metric),
+        lambda row: row.estimate(metric),
         unit=seconds_unit
         if metric.is_time
         else lambda _: Unit(size=1, before="$" if metric.is_money else ""),

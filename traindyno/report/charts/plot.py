@@ -177,8 +177,8 @@ def _wrap(label: str) -> list[str]:
 
 
 def cut(line: str, most_letters: int = MOST_LABEL_LETTERS) -> str:
-    """Its longest words are shortened first: names are long and alike in all labels, values are
-    short and differ.
+    """The line with its longest words shortened first: names are long and alike in all labels,
+    values are short and differ.
     """
     words = line.split(" ")
     while len(" ".join(words)) > most_letters:

@@ -13,7 +13,7 @@ from traindyno.core.suite.choices import Quality
 from traindyno.core.suite.suite_file import cell_values, parse_section
 from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.figure_table import last_value, values_of
+from traindyno.core.verdict.figure_table import values_of
 from traindyno.core.verdict.report_data import Report
 from traindyno.figures.estimates import Estimate, Interval, compare, estimate
 from traindyno.figures.table import FigureColumn
@@ -210,7 +210,7 @@ def _value(result: RunResult, quantity: ClaimedQuantity) -> float | None:
         case ClaimedQuantity.SETTING:
             return None
         case ClaimedQuantity.ACCURACY:
-            return last_value(result, Quality.ACCURACY)
+            return result.last_value(Quality.ACCURACY)
         case ClaimedQuantity.TRAINING_SECONDS:
             rate = result.samples_per_second
             return result.examples / rate if rate else None

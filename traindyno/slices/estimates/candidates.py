@@ -25,9 +25,10 @@ SHARDS_ALL = {Strategy.FSDP}
 SHARDS_STATE = {Strategy.FSDP, Strategy.ZERO1}
 LARGEST_BATCH = 64
 FROZEN_BYTES = {BaseWeights.FP32: 4.0, BaseWeights.BF16: 2.0, BaseWeights.NF4: 0.6}
-# Forward pass and gradients of activations, of three equal parts; and what an adapter has of a
-# model's parameters, by order of magnitude.
+# Forward pass and gradients of activations, of three equal parts; the same beside a second forward
+# pass, of four; and what an adapter has of a model's parameters, by order of magnitude.
 FROZEN_FLOPS = 2 / 3
+FROZEN_AND_RECOMPUTED_FLOPS = 3 / 4
 ADAPTER_SHARE = 0.01
 USUAL_BATCH = 8  # the default of transformers' Trainer
 NO_BASIS = "no basis"
@@ -139,9 +140,11 @@ def _trained(shape: ModelShape, settings: Settings) -> ModelShape:
     if settings.adapter is None:
         return shape
     is_sharded = settings.strategy in SHARDS_ALL
+    recomputes = settings.activation_checkpointing
     return replace(
         shape,
-        flops_per_token=shape.flops_per_token * FROZEN_FLOPS,
+        flops_per_token=shape.flops_per_token
+        * (FROZEN_AND_RECOMPUTED_FLOPS if recomputes else FROZEN_FLOPS),
         parameters=shape.parameters if is_sharded else round(shape.parameters * ADAPTER_SHARE),
     )
 

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
+from traindyno.api.data_defaults import chat_columns
 from traindyno.api.local_paths import find_local, path_problem
-from traindyno.api.suite_defaults import chat_columns, suite_name_of
+from traindyno.api.suite_defaults import suite_name_of
 from traindyno.api.suite_text import SuiteUnreadable
 from traindyno.cli.client import Client
 from traindyno.cli.inputs.plan_options import PricesOption, QuotasOption

@@ -57,10 +57,10 @@ VARIED = (
     "compiler",
 )
 LOCAL_BATCHES = (8, 32)
-#: With the usual learning rate of LoRA
+#: LoRA with its usual learning rate
 USUAL_ADAPTER = Adapter(rank=16, learning_rate=2e-4)
 NO_ADAPTER = "none"
-START_SECONDS = 300.0  # of a job, as assumed in docs/performance.md
+START_SECONDS = 300.0  # of a job, as assumed in tests/data/surfaces
 TOO_DEAR = "one job may cost more than --max-usd"
 NO_PRICE = "no known price"
 NO_STEP = "by the estimate, no step fits"

@@ -53,7 +53,7 @@ OutputOption = Annotated[
     Path | None, typer.Option(OUTPUT, help="Write the suite to this new file.")
 ]
 ExamplesOption = Annotated[
-    int | None, typer.Option(help="The examples of the whole training; no job says it.", min=1)
+    int | None, typer.Option(help="The examples of the whole training, which no job says.", min=1)
 ]
 UsdOption = Annotated[
     float | None,

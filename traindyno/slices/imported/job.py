@@ -3,10 +3,8 @@ and its launcher.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 from traindyno.core.documents.extent import excess_of
@@ -14,7 +12,7 @@ from traindyno.core.documents.problems import EXPECTED_OF_TYPE, join_path, shown
 from traindyno.core.documents.stored import JsonValue
 from traindyno.core.errors import Problem, TraindynoError
 from traindyno.core.instances.instance_types import find_instance_type
-from traindyno.core.run.data_formats import COMPRESSIONS, FORMATS, UNREADABLE
+from traindyno.core.run.data_formats import is_hub_name
 from traindyno.core.run.workload import CHANNELS, workload_paths
 from traindyno.core.s3_keys import is_s3_uri
 from traindyno.core.suite.arguments import command_arguments
@@ -43,8 +41,6 @@ LAUNCHED_BY: Mapping[str, Mapping[str, str]] = {
     },
 }
 MPI_ENABLED = "sagemaker_mpi_enabled"
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*(/[A-Za-z0-9][\w.\-]*)?")
-FILE_SUFFIXES = {*FORMATS, *COMPRESSIONS, *UNREADABLE, ".txt"}
 # Their entries have names, and a job can be asked for without one of them.
 NAMED = ("Environment", "HyperParameters", "Tags")
 ANY_NAME = "*"
@@ -319,10 +315,7 @@ def local_path(workload: Mapping[str, Any]) -> str | None:
     """The first path that may be one of this machine, with what is accepted, or None."""
     for place, path in workload_paths(workload):
         takes_hub_name = not place.startswith(CHANNELS)
-        is_hub_name = (
-            HUB_NAME.fullmatch(path) is not None and PurePosixPath(path).suffix not in FILE_SUFFIXES
-        )
-        if not is_s3_uri(path) and not (takes_hub_name and is_hub_name):
+        if not is_s3_uri(path) and not (takes_hub_name and is_hub_name(path)):
             hub = ", or the name of a model or dataset of the Hub" if takes_hub_name else ""
             return f"{place}: got {shown(path)}, expected s3://…{hub}"
     return None

@@ -37,7 +37,7 @@ SECTIONS = {
     "_session_chaining_config": "SessionChainingConfig",
 }
 DRIVERS_COMMAND = f"chmod +x {DRIVERS_SCRIPT} && {DRIVERS_SCRIPT}"
-# Of the compute that is no part of ResourceConfig.
+# Fields of a trainer's compute that are no part of ResourceConfig.
 NOT_RESOURCES = ("EnableManagedSpotTraining", "SelectedInstanceType", "SelectedInstanceCount")
 
 

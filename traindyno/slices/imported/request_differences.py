@@ -16,7 +16,7 @@ from traindyno.slices.imported.job import (
     toolkit_arguments,
 )
 
-# Of the lab that will run the suite, which this machine may not know.
+# Settings in place of the lab's, which this machine may not know.
 UNKNOWN_LAB = JobSettings(
     region="us-east-1",
     role_arn="arn:aws:iam::000000000000:role/lab",

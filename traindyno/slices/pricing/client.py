@@ -32,7 +32,8 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.measurement.run_result import PaidPrice, RunResult
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.verdict import Verdict, judge, verdict_document
+from traindyno.core.verdict.judge import judge
+from traindyno.core.verdict.verdict import Verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.store.results import load_record
 

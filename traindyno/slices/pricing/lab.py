@@ -18,14 +18,21 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.goal_metric import Metric, estimate_of
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict import Finding, Verdict
+from traindyno.figures.table import FigureColumn
 from traindyno.report.markup import Markup, columns, draw_table, element, join
 
 PART = "pricing"
 SUMMARY = columns(
-    *("Paid", "Recommended", "Verdict", "# Cost", "# Time", "# Price of its instance", "From"),
+    "Paid",
+    "Recommended",
+    "Verdict",
+    "# Cost",
+    "# Time",
+    "# Price of its instance",
+    "From",
     explained={"Time": "wall clock, interruptions included"},
 )
 
@@ -106,8 +113,8 @@ def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
     before = judged(results)
     region = next((f", {price.region}" for price in prices.values() if price.region), "")
     is_whole = suite.goal.target is None
-    usd_metric = Metric.USD if is_whole else Metric.USD_TO_TARGET
-    seconds_metric = Metric.SECONDS if is_whole else Metric.SECONDS_TO_TARGET
+    usd_metric = FigureColumn.USD if is_whole else FigureColumn.USD_TO_TARGET
+    seconds_metric = FigureColumn.SECONDS if is_whole else FigureColumn.SECONDS_TO_TARGET
     options = []
     for purchase, basis, usd_per_hour in known:
         verdict = judged(
@@ -127,9 +134,9 @@ def price_options(record: ExecutionRecord) -> tuple[PricedOption, ...]:
     return tuple(options)
 
 
-def _means(verdict: Verdict, metric: Metric) -> dict[str, float]:
+def _means(verdict: Verdict, metric: FigureColumn) -> dict[str, float]:
     """Mean of each cell whose estimate is known."""
-    estimates = {row.cell_id: estimate_of(row, metric) for row in verdict.ranked_rows}
+    estimates = {row.cell_id: row.estimate(metric) for row in verdict.ranked_rows}
     return {
         cell_id: estimate.mean for cell_id, estimate in estimates.items() if estimate is not None
     }

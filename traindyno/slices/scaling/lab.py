@@ -44,15 +44,14 @@ LEAST_GAIN = 0.02
 ONE_VALUE = "No two measured cells differ in one number only: there is no line to draw."
 ONE_SIZE = "One number of instances was measured of equal cells: there is no efficiency to give."
 COLUMNS = columns(
-    *(
-        "Cell",
-        "# Instances",
-        "# Samples/s",
-        "# Speed-up",
-        "# Efficiency, by rate",
-        "# Efficiency, strong",
-    ),
-    *("# Time", "# Cost"),
+    "Cell",
+    "# Instances",
+    "# Samples/s",
+    "# Speed-up",
+    "# Efficiency, by rate",
+    "# Efficiency, strong",
+    "# Time",
+    "# Cost",
 )
 
 

@@ -200,7 +200,7 @@ def _versions(trained: Trained) -> Iterator[str]:
     yield from (f"- code: {code_span(uri)}" for uri in trained.code)
     images = dict.fromkeys(attempt.image_uri for attempt in result.attempts)
     yield from (f"- image: {code_span(image)}" for image in images if image)
-    facts = result.environment.facts if result.environment else {}
+    facts = result.facts
     versions = {"python": facts.get("python"), **facts.get("versions", {})}
     yield from (
         f"- {code_span(name)} {code_span(str(version))}"

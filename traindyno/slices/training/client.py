@@ -15,6 +15,7 @@ from traindyno.aws.executions import EXECUTION_NAME_RULE
 from traindyno.cli.client import Client
 from traindyno.cli.commands.run_commands import FAILED, follow_to_end
 from traindyno.cli.commands.serving_commands import deploy_recommended
+from traindyno.cli.completion import complete_execution
 from traindyno.cli.lab_choice import (
     DEFAULT_FOLDER,
     CellOption,
@@ -47,7 +48,7 @@ from traindyno.slices.training.lab import (
     start_training,
 )
 from traindyno.slices.training.model_folder import leave_model
-from traindyno.slices.training.plan import Training
+from traindyno.slices.training.plan import Projected, Training
 from traindyno.slices.training.report import compared, compared_time_and_cost
 
 SourceArgument = Annotated[
@@ -55,12 +56,14 @@ SourceArgument = Annotated[
     typer.Argument(
         help="An execution, whose verdict's cell is trained; with --resume, a training.",
         callback=execution_name,
+        autocompletion=complete_execution,
     ),
 ]
 MaxUsdOption = Annotated[
     float | None,
     typer.Option(
         min=0.01,
+        max=1e9,
         callback=finite,
         help="The most that the training may cost; by default what the projection needs, and "
         "one job more.",
@@ -174,9 +177,7 @@ def start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
     projected = training.projected
     limits = suite.limits
     if projected is not None:
-        yield "projected: " + ", ".join(
-            " ".join(figure.texts()[:2]) for figure in compared_time_and_cost(projected, None, None)
-        )
+        yield _projected_text(suite, projected)
     if projected is not None and projected.usd is not None and projected.usd > limits.max_usd:
         yield (
             f"caution: the projection is more than the cap of {usd_text(limits.max_usd)}; there, "
@@ -198,6 +199,18 @@ def start_lines(suite: Suite, training: Training, option: str) -> Iterator[str]:
         f"stop {training.execution_id}{option}; go on with: traindyno train --resume "
         f"{training.training_id}{option}"
     )
+
+
+def _projected_text(suite: Suite, projected: Projected) -> str:
+    examples = f"workload.examples: {suite.workload.examples}"
+    if projected.seconds is None:
+        return f"projected: unknown, no trial of the cell has a time for {examples}"
+    figures = ", ".join(
+        " ".join(figure.texts()[:2]) for figure in compared_time_and_cost(projected, None, None)
+    )
+    if suite.workload.task is not Task.SCRIPT:
+        return f"projected: {figures}"
+    return f"projected: {figures}, for {examples}; the script's arguments say its length (--set)"
 
 
 def show_training(target: LabTarget, training: Training, folder: Path) -> None:

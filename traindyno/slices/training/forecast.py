@@ -99,8 +99,8 @@ def forecast(
         pace: Pace of its last steps.
         projected: What the verdict projected, or None.
         steps: Steps of the whole training.
-        elapsed_seconds: Of all its jobs until now, the running one included; None is unknown.
-        spent_usd: Of the same jobs; None is unknown.
+        elapsed_seconds: Time of all its jobs until now, the running one too; None is unknown.
+        spent_usd: Cost of the same jobs; None is unknown.
         usd_per_second: Price of the running job.
     """
     left = max(0, steps - pace.step) * pace.step_seconds

@@ -15,8 +15,10 @@ from traindyno.api.execution_state import RunningJob, State
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.progress import QUIET_SECONDS, PlainDisplay
 from traindyno.api.run_position import first_rank_logs, log_entries
+from traindyno.api.staging import renew_staged
 from traindyno.aws.client_errors import AwsError, is_service_fault
 from traindyno.aws.executions import (
+    NAME_CHARACTERS,
     ExecutionNameRefused,
     ExecutionUnknown,
     check_execution_name,
@@ -28,10 +30,11 @@ from traindyno.core.costs.projected_actual import attempt_span, job_seconds, job
 from traindyno.core.costs.quantity_text import usd_text
 from traindyno.core.costs.receipt import write_receipt
 from traindyno.core.documents.stored import JsonValue
-from traindyno.core.errors import TraindynoError
+from traindyno.core.errors import SuiteRefused, TraindynoError
 from traindyno.core.jobs.journal_format import STEP_LOG
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.planning.refusals import refuse_arguments
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key, verdict_key
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Purchase
@@ -42,6 +45,7 @@ from traindyno.core.verdict.found_batch import found_batches
 from traindyno.core.verdict.verdict import Finding, Verdict, parse_verdict
 from traindyno.core.verdict.verdict_text import describe_goal
 from traindyno.lab.attempt_owners import attempts_of
+from traindyno.lab.continue_suite import CELL_LABELS
 from traindyno.slices.training.forecast import Forecast, forecast, read_pace
 from traindyno.slices.training.plan import (
     Projected,
@@ -59,6 +63,10 @@ from traindyno.store.results import load_record, load_results
 
 COPIES_AT_ONCE = 8
 LOG_TAIL_BYTES = 2**16
+UNKNOWN_LENGTH = (
+    "time left unknown: no field names how many steps the script does, its projection is for "
+    "workload.examples"
+)
 UNDECIDED = (
     Finding.UNDECIDED,
     Finding.TOO_FEW_TRIALS,
@@ -89,7 +97,7 @@ def plan_from_verdict(
 ) -> tuple[Suite, Training]:
     """Plan a training of the cell that a verdict recommends.
 
-    Raises TrainingRefused, or NothingRecorded.
+    Raises TrainingRefused, SuiteRefused, or NothingRecorded.
 
     Args:
         target: Lab with the verdict.
@@ -141,6 +149,9 @@ def plan_from_verdict(
     suite = training_suite(
         suite, chosen, limits=limits, purchase=purchase, projected=projected, changes=changes
     )
+    refused = tuple(refuse_arguments(suite))
+    if refused:
+        raise SuiteRefused(refused)
     return suite, _planned(suite, chosen, name, verdict_of=execution_id, projected=projected)
 
 
@@ -222,7 +233,8 @@ def _latest(target: LabTarget, training: Training) -> tuple[Training, str]:
     number = 1
     while True:
         number += 1
-        name = f"{training.training_id}-{number}"
+        suffix = f"-{number}"
+        name = f"{training.training_id[: NAME_CHARACTERS - len(suffix)]}{suffix}"
         later = find_training(target, name)
         is_ours = later is not None and later.training_id == training.training_id
         if (is_ours or later is None) and not _has_begun(target, name):
@@ -263,24 +275,31 @@ def _planned_last(target: LabTarget, training: Training) -> tuple[Suite, Decimal
 def start_training(target: LabTarget, suite: Suite, training: Training) -> None:
     """Start a training, which is recorded before anything of it is billed.
 
-    The record of a command that died before its start is replaced. Raises ExecutionNameRefused.
+    The record of a command that died before its start is replaced. A refused start takes back its
+    own record only: another command may have started the training. Raises ExecutionNameRefused.
     """
     name = training.execution_id
     bucket = target.results
     check_execution_name(name)
     if _has_begun(target, name):
         raise name_taken(name)
+    renew_staged(suite_document(suite), bucket)
     key = training_key(name)
-    document = training_document(training)
-    bucket.write_json(key, document)
-    _copy_checkpoints(target, training)
+    own = replace(training, command=secrets.token_hex(8))
+    before = bucket.find(key)
+    bucket.write_json(key, training_document(own))
+    _copy_checkpoints(target, own)
     try:
-        target.executions.start(name, suite_document(suite))
+        labels = {training.cell.cell_id: training.cell.label}
+        target.executions.start(name, {**suite_document(suite), CELL_LABELS: labels})
     except (ClientError, ExecutionNameRefused) as error:
         # After a fault of the service, the execution may exist
         is_refused = isinstance(error, ExecutionNameRefused) or not is_service_fault(error)
-        if is_refused and bucket.find_as(key, parse_training) == training:
-            bucket.delete(key)
+        if is_refused and bucket.find_as(key, parse_training) == own:
+            if before is None:
+                bucket.delete(key)
+            else:
+                bucket.write(key, before, "application/json")
         raise
 
 
@@ -360,7 +379,8 @@ def read_forecast(target: LabTarget, training: Training, job: RunningJob) -> For
 
 
 class TrainingDisplay(PlainDisplay):
-    """Display of a training that says every half a minute how it goes against its projection.
+    """Display of a training that says every half a minute how it goes against its projection, or
+    why that is unknown.
 
     It also says when the training leaves its interval.
     """
@@ -370,6 +390,10 @@ class TrainingDisplay(PlainDisplay):
         self._target = target
         self._training = training
         self._was_inside = True
+
+    def line(self, state: State) -> str:
+        known = super().line(state)
+        return known if self._training.steps is not None else f"{known}; {UNKNOWN_LENGTH}"
 
     def show(self, state: State) -> None:
         expected = None

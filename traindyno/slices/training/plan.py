@@ -15,7 +15,7 @@ from traindyno.core.documents.versions import Format
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.planning.job_terms import JobTerms
 from traindyno.core.run.processes import planned_batch_size
-from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, Settings
+from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, Settings, fixed_for_scripts
 from traindyno.core.s3_keys import SUITES_PREFIX
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Jobs, Purchase, Search, Task
@@ -34,7 +34,7 @@ LEAST_JOB_SECONDS = 60
 ROOM = 1.25
 MORE_SECONDS = 600
 CENT = Decimal("0.01")
-# Of a script, which decides itself; a loop of ours ends with the examples.
+# The limit of a script, which decides itself; a built-in loop ends with the examples.
 MOST_STEPS = 10**9
 
 
@@ -74,6 +74,8 @@ class Training:
     earlier_seconds: float | None = 0.0
     earlier_usd: float | None = 0.0
     earlier_lines: tuple[ReceiptLine, ...] = ()
+    #: The command that recorded it, which has a start of its own.
+    command: str = ""
 
     @property
     def execution_ids(self) -> tuple[str, ...]:
@@ -176,7 +178,7 @@ def training_suite(
     return replace(
         suite,
         workload=replace(suite.workload, full_run=None),
-        training=_training_section(cell, changes or {}),
+        training=_training_section(suite, cell, changes or {}),
         matrix={},
         baseline={},
         include=(),
@@ -188,14 +190,19 @@ def training_suite(
     )
 
 
-def _training_section(cell: Cell, changes: Mapping[str, JsonValue]) -> dict[str, Any]:
-    """The cell's settings that differ from the defaults, and its hyperparameters."""
+def _training_section(suite: Suite, cell: Cell, changes: Mapping[str, JsonValue]) -> dict[str, Any]:
+    """The cell's settings that differ from the defaults, and its hyperparameters.
+
+    Trials of a script may have searched a batch, or be of a version that took what no script sees.
+    """
     usual = Settings(instance=cell.settings.instance)
+    is_script = suite.workload.task is Task.SCRIPT
     settings = {field.name: getattr(cell.settings, field.name) for field in fields(Settings)}
     section = {
         name: value
         for name, value in settings.items()
-        if name == "instance" or value != getattr(usual, name)
+        if (name == "instance" or value != getattr(usual, name))
+        and (not is_script or name in fixed_for_scripts())
     }
     for name, value in {**cell.hyperparameters, **changes}.items():
         section[f"{HYPERPARAMETER_PREFIX}{name}"] = value

@@ -14,14 +14,12 @@ from traindyno.core.run.workload import FullRun, Workload
 from traindyno.core.step_log.fields import Evaluation
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Measurement
-from traindyno.core.verdict.verdict import judge
+from traindyno.core.verdict.judge import judge
 
 SUITE = make_suite(examples=80_008, training={"instance": "ml.p4d.24xlarge"})
 (CELL,) = SUITE.cells
-SAVES, BOTH = (
-    FullRun(checkpoint_every_minutes=10),
-    FullRun(checkpoint_every_minutes=10, evaluate_every_steps=50),
-)
+SAVES = FullRun(checkpoint_every_minutes=10)
+BOTH = FullRun(checkpoint_every_minutes=10, evaluate_every_steps=50)
 
 
 def trial(full_run: FullRun | None, **shown: object) -> RunResult:
@@ -45,36 +43,36 @@ def test_without_a_schedule_a_trial_is_projected_as_it_was() -> None:
 def test_one_checkpoint_in_a_trial_gives_its_cost() -> None:
     """6 s each ten minutes are 1 %; the trial's own one is no longer part of its overhead."""
     plain = seconds(trial(None))
-    found = seconds(trial(SAVES, one_time=(once("checkpoint", 6.0),)))
-    assert found == pytest.approx(plain + 0.01 * 10_000 - 6.0, abs=0.5)
+    scheduled = seconds(trial(SAVES, one_time=(once("checkpoint", 6.0),)))
+    assert scheduled == pytest.approx(plain + 0.01 * 10_000 - 6.0, abs=0.5)
 
 
-def test_a_schedule_replaces_what_recurs_in_the_trial() -> None:
+def test_a_schedule_replaces_the_recurring_phases_of_the_trial() -> None:
     """A save of 6 s each 20 steps was 0.3 of a second; one each ten minutes and an evaluation of 5
     s in 50 remain.
     """
     saved = RecurringEvent(name="save", count=3, steps_between=20.0, seconds=6.0)
     result = trial(BOTH, recurring=(saved,), one_time=(once("evaluate", 5.0),))
-    found = known(reschedule(result))
-    assert found.slower == pytest.approx((1 - 0.3 + 5 / 50) * 1.01)
-    assert found.once_seconds == 5.0
+    schedule = known(reschedule(result))
+    assert schedule.slower == pytest.approx((1 - 0.3 + 5 / 50) * 1.01)
+    assert schedule.once_seconds == 5.0
 
 
 def test_an_evaluation_after_the_last_step_gives_its_cost() -> None:
     ended = trial(
         FullRun(evaluate_every_steps=100), evaluations=(Evaluation(step=60, time=9.0, metrics={}),)
     )
-    found = known(
+    schedule = known(
         reschedule(replace(ended, phases_seconds={**ended.phases_seconds, "evaluate": 4.0}))
     )
-    assert found.slower == pytest.approx(1.04)
-    assert found.once_seconds == 4.0
+    assert schedule.slower == pytest.approx(1.04)
+    assert schedule.once_seconds == 4.0
 
 
 @pytest.mark.parametrize(
     "shown", [{}, {"one_time": (once("checkpoint", 6.0),)}, {"one_time": (once("evaluate", 6.0),)}]
 )
-def test_a_cost_that_no_trial_shows_is_unknown_and_not_zero(shown: dict[str, object]) -> None:
+def test_a_cost_shown_by_no_trial_is_unknown_and_not_zero(shown: dict[str, object]) -> None:
     result = trial(BOTH, **shown)
     assert project_run(result) is None
     suite = replace(SUITE, workload=replace(SUITE.workload, full_run=BOTH))
@@ -85,7 +83,7 @@ def test_a_cost_that_no_trial_shows_is_unknown_and_not_zero(shown: dict[str, obj
     assert verdict.refused == {CELL.cell_id: expected}
 
 
-def test_results_without_a_schedule_are_read_and_those_with_one_come_back() -> None:
+def test_results_with_and_without_a_schedule_are_read() -> None:
     result = trial(BOTH, one_time=(once("checkpoint", 6.0),))
     document = run_result_document(result)
     assert parse_run_result(document) == result
@@ -102,11 +100,11 @@ def test_results_without_a_schedule_are_read_and_those_with_one_come_back() -> N
         (Measurement(checkpoint_every_steps=7, evaluate_every_steps=9), 7, 9),
     ],
 )
-def test_a_job_does_once_what_the_full_run_does(
+def test_a_job_does_each_step_of_the_full_run_once(
     measurement: Measurement, saves: int, evaluates: int
 ) -> None:
     workload = Workload(task=Task.CAUSAL_LM, examples=10, full_run=BOTH)
-    found = make_suite(workload=workload, measurement=measurement).job_measurement
-    assert (found.checkpoint_every_steps, found.evaluate_every_steps) == (saves, evaluates)
+    job = make_suite(workload=workload, measurement=measurement).job_measurement
+    assert (job.checkpoint_every_steps, job.evaluate_every_steps) == (saves, evaluates)
     plain = make_suite(measurement=measurement)
     assert plain.job_measurement == measurement

@@ -38,47 +38,47 @@ def test_all_cells_of_a_type_share_the_rate_and_the_prior_weighs_one_hour() -> N
     first = completed_result(CELL, 1)
     retried = replace(first, attempts=(lost, *first.attempts))
     other = completed_result(make_cell("0000000b", instance_count=2), 1)
-    (found,) = observe_hazards([retried, other]).values()
+    (hazard,) = observe_hazards([retried, other]).values()
     hours = 2 * (170 + 900 + 170) / 3600
-    assert found.count == 1
-    assert found.hours == pytest.approx(hours)
-    assert found.shape == pytest.approx(1 + 1.6e-4)
-    assert (found.key, found.source) == (DEMAND, PRIORS["on-demand"].source)
+    assert hazard.count == 1
+    assert hazard.hours == pytest.approx(hours)
+    assert hazard.shape == pytest.approx(1 + 1.6e-4)
+    assert (hazard.key, hazard.source) == (DEMAND, PRIORS["on-demand"].source)
 
 
 @pytest.mark.parametrize("outcome", sorted(Outcome))
 def test_faults_and_capacity_are_events_and_own_failures_are_not(outcome: Outcome) -> None:
-    (found,) = observe_hazards([failed_result(CELL, 1, outcome)]).values()
-    assert found.count == int(outcome in FAULTS)
+    (hazard,) = observe_hazards([failed_result(CELL, 1, outcome)]).values()
+    assert hazard.count == int(outcome in FAULTS)
 
 
-def test_an_attempt_that_never_ran_is_no_event() -> None:
+def test_an_attempt_without_a_run_is_no_event() -> None:
     refused = make_attempt(
         number=1, outcome=None, error="CapacityUnavailable", billable_seconds=0.0
     )
     first = completed_result(CELL, 1)
-    (found,) = observe_hazards([replace(first, attempts=(refused, *first.attempts))]).values()
-    assert found.count == 0
+    (hazard,) = observe_hazards([replace(first, attempts=(refused, *first.attempts))]).values()
+    assert hazard.count == 0
 
 
 def test_restarts_within_a_spot_job_are_events_and_the_suite_may_give_the_prior() -> None:
     first = completed_result(CELL, 1)
     spot = replace(remeasured(first, interruptions=3), price=replace(first.price, purchase="spot"))
     given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.5)}
-    found = observe_hazards([spot, first], given)
-    assert found[DEMAND].count == 0
-    of_spot = found[DEMAND[0], "spot"]
+    hazards = observe_hazards([spot, first], given)
+    assert hazards[DEMAND].count == 0
+    of_spot = hazards[DEMAND[0], "spot"]
     # three were seen, and 0.5 an hour of a job on two instances weighs as much as one hour
     assert of_spot.per_instance_hour == pytest.approx(3.25 / (of_spot.hours + 1))
 
 
 def test_more_events_make_the_rate_more_certain() -> None:
-    found = [posterior(DEMAND, count=count, hours=10.0, given={}) for count in (4, 5, 10, 20)]
-    ratios = [each.high / each.low for each in found]
+    rates = [posterior(DEMAND, count=count, hours=10.0, given={}) for count in (4, 5, 10, 20)]
+    ratios = [rate.high / rate.low for rate in rates]
     assert ratios == sorted(ratios, reverse=True)
-    assert all(each.low < each.per_instance_hour < each.high for each in found)
+    assert all(rate.low < rate.per_instance_hour < rate.high for rate in rates)
     # 20 events: halves of chi-squared quantiles with 40 degrees of freedom, 24.433 and 59.342
-    assert (found[-1].low * 11, found[-1].high * 11) == pytest.approx(
+    assert (rates[-1].low * 11, rates[-1].high * 11) == pytest.approx(
         (24.433 / 2, 59.342 / 2), rel=1e-3
     )
 
@@ -109,48 +109,48 @@ def test_the_figure_is_in_its_range_and_few_events_do_not_raise_it(
     purchase: str, hours: float
 ) -> None:
     prior = PRIORS[purchase].per_instance_hour
-    found = [
+    rates = [
         posterior((DEMAND[0], purchase), count=count, hours=hours, given={}) for count in range(10)
     ]
-    assert all(each.low <= each.per_instance_hour <= each.high for each in found)
+    assert all(rate.low <= rate.per_instance_hour <= rate.high for rate in rates)
     if purchase == "on-demand":
-        assert all(each.per_instance_hour <= prior for each in found[:4])
+        assert all(rate.per_instance_hour <= prior for rate in rates[:4])
     else:  # the first interruptions count
-        assert [each.per_instance_hour for each in found] == [
+        assert [rate.per_instance_hour for rate in rates] == [
             pytest.approx((count + prior) / (hours + 1)) for count in range(10)
         ]
-    assert all(each.high < MOST_SPAN * each.low for each in found[4:])
-    assert [each.high for each in found] == sorted(each.high for each in found)
+    assert all(rate.high < MOST_SPAN * rate.low for rate in rates[4:])
+    assert [rate.high for rate in rates] == sorted(rate.high for rate in rates)
 
 
 def test_a_discount_alone_says_nothing_of_the_rate() -> None:
-    found = posterior(
+    rate = posterior(
         (DEMAND[0], "spot"), count=0, hours=0.0, given={DEMAND[0]: SpotTerms(discount=0.6)}
     )
-    assert found.per_instance_hour == pytest.approx(0.05)
-    assert found.source == PRIORS["spot"].source
+    assert rate.per_instance_hour == pytest.approx(0.05)
+    assert rate.source == PRIORS["spot"].source
 
 
 def test_the_suite_gives_a_rate_of_a_job() -> None:
     given = {DEMAND[0]: SpotTerms(discount=0.6, interruptions_per_hour=0.8)}
     spot = completed_result(make_cell(instance_count=16), 1)
-    (found,) = observe_hazards(
+    (hazard,) = observe_hazards(
         [replace(spot, price=replace(spot.price, purchase="spot"))], given
     ).values()
-    assert found.per_instance_hour * 16 == pytest.approx(0.8 / (found.hours + 1))
+    assert hazard.per_instance_hour * 16 == pytest.approx(0.8 / (hazard.hours + 1))
 
 
-def test_a_launcher_that_starts_again_on_demand_is_no_fault_of_the_service() -> None:
+def test_a_restarting_launcher_on_demand_is_no_fault_of_the_service() -> None:
     """Unless the service reported an interruption."""
     restarted = remeasured(
         completed_result(CELL, 1), interruptions=3, lost_seconds=60.0, kept_seconds=9.0
     )
-    (found,) = observe_hazards([restarted]).values()
-    assert (found.count, found.wait_seconds, found.resumed) == (0, None, None)
+    (hazard,) = observe_hazards([restarted]).values()
+    assert (hazard.count, hazard.wait_seconds, hazard.resumed) == (0, None, None)
     (attempt,) = restarted.attempts
     reported = replace(attempt, phase_seconds={**attempt.phase_seconds, "interrupted": 20.0})
-    (found,) = observe_hazards([replace(restarted, attempts=(reported,))]).values()
-    assert found.count == 3
+    (hazard,) = observe_hazards([replace(restarted, attempts=(reported,))]).values()
+    assert hazard.count == 3
 
 
 def test_how_long_an_interrupted_job_waited_is_shared_by_a_type() -> None:
@@ -161,8 +161,8 @@ def test_how_long_an_interrupted_job_waited_is_shared_by_a_type() -> None:
     (attempt,) = first.attempts
     attempt = replace(attempt, phase_seconds={**attempt.phase_seconds, "interrupted": 20.0})
     waited = replace(remeasured(first, interruptions=2), attempts=(attempt,))
-    (found,) = observe_hazards([waited, first]).values()
-    assert found.wait_seconds == pytest.approx((20 + 60 * 2 / 3) / 2)
+    (hazard,) = observe_hazards([waited, first]).values()
+    assert hazard.wait_seconds == pytest.approx((20 + 60 * 2 / 3) / 2)
     (none,) = observe_hazards([first]).values()
     assert none.wait_seconds is None
 
@@ -176,12 +176,12 @@ def test_own_failures_count_and_faults_of_the_service_do_not() -> None:
     )
     retried = replace(completed, attempts=(lost, refused, *completed.attempts))
     diverged = replace(completed_result(cell, 2), outcome=Outcome.LOSS_DIVERGED)
-    found = measure_success([retried, diverged, failed_result(cell, 3, Outcome.OUT_OF_MEMORY)])
+    success = measure_success([retried, diverged, failed_result(cell, 3, Outcome.OUT_OF_MEMORY)])
     # the first run's last attempt, and one of each other run; one of the three completed
-    assert (found.successes, found.attempts) == (1, 3)
+    assert (success.successes, success.attempts) == (1, 3)
 
 
 @pytest.mark.parametrize("outcome", sorted(set(Outcome) - set(SUCCESSES)))
-def test_what_counts_as_the_cells_own_failure(outcome: Outcome) -> None:
-    found = measure_success([failed_result(make_cell(), 1, outcome)])
-    assert (found.successes, found.attempts) == (0, int(outcome in OWN_FAILURES))
+def test_the_cells_own_failures(outcome: Outcome) -> None:
+    success = measure_success([failed_result(make_cell(), 1, outcome)])
+    assert (success.successes, success.attempts) == (0, int(outcome in OWN_FAILURES))

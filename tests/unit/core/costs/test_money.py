@@ -58,7 +58,7 @@ def test_apportioned_amounts_are_within_a_cent_and_add_up_to_the_bill(
         ("1234.5678", "$1,234.5678"),
     ],
 )
-def test_an_exact_amount_has_the_digits_that_it_needs(amount: str, text: str) -> None:
+def test_an_exact_amount_has_all_its_digits(amount: str, text: str) -> None:
     assert exact_usd_text(Decimal(amount)) == text
 
 

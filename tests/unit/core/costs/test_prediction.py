@@ -23,7 +23,7 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.run.workload import FullRun
 from traindyno.core.suite.goal import SpotTerms
-from traindyno.core.verdict.cell_row import build_row
+from traindyno.core.verdict.build_row import build_row
 from traindyno.core.verdict.cell_runs import CellRuns
 from traindyno.core.verdict.figure_table import build_figures
 from traindyno.figures.model import model_each_alone
@@ -37,34 +37,34 @@ def trial(number: int, step_seconds: float) -> RunResult:
 
 
 def test_the_interval_is_for_one_more_run_by_hand() -> None:
-    found = known(predict_run([trial(1, 1.0), trial(2, 1.02)]))
-    assert found.seconds is not None
+    prediction = known(predict_run([trial(1, 1.0), trial(2, 1.02)]))
+    assert prediction.seconds is not None
     # 10,170 and 10,370 s; s = log(10,370 / 10,170) / sqrt(2); t(0.95, 1) = 6.3138
     spread = log(10_370 / 10_170) / sqrt(2)
     reach = 6.31375 * spread * sqrt(1.5)
     center = sqrt(10_370 * 10_170)
-    assert found.seconds.low == pytest.approx(center * exp(-reach), rel=1e-4)
-    assert found.seconds.high == pytest.approx(center * exp(reach), rel=1e-3)
-    assert (found.trials, found.confidence, found.reason) == (2, 0.9, None)
+    assert prediction.seconds.low == pytest.approx(center * exp(-reach), rel=1e-4)
+    assert prediction.seconds.high == pytest.approx(center * exp(reach), rel=1e-3)
+    assert (prediction.trials, prediction.confidence, prediction.reason) == (2, 0.9, None)
 
 
-def test_trials_that_resemble_the_one_before_know_their_mean_less_well() -> None:
+def test_trials_resembling_the_one_before_know_their_mean_less_well() -> None:
     results = [trial(1, 1.0), trial(2, 1.02)]
     plain, correlated = (predict_run(results, inflation=inflation) for inflation in (1.0, 4.0))
     reaches = [
-        log(each.seconds.high / each.seconds.low)
-        for each in (known(plain), known(correlated))
-        if each.seconds
+        log(prediction.seconds.high / prediction.seconds.low)
+        for prediction in (known(plain), known(correlated))
+        if prediction.seconds
     ]
     assert reaches[1] / reaches[0] == pytest.approx(sqrt(3 / 1.5), rel=2e-3)
 
 
 def test_the_cost_has_an_interval_of_its_own() -> None:
-    found = known(predict_run([trial(1, 1.0), trial(2, 1.0)]))
-    assert found.usd is not None
+    prediction = known(predict_run([trial(1, 1.0), trial(2, 1.0)]))
+    assert prediction.usd is not None
     # equal trials: 101.10 $ each
-    assert found.usd.low == pytest.approx(101.1)
-    assert found.usd.high == pytest.approx(101.1, rel=1e-3)
+    assert prediction.usd.low == pytest.approx(101.1)
+    assert prediction.usd.high == pytest.approx(101.1, rel=1e-3)
 
 
 def without_time(result: RunResult) -> RunResult:
@@ -87,20 +87,20 @@ def without_time(result: RunResult) -> RunResult:
         ),
     ],
 )
-def test_what_has_no_interval_says_why(results: list[RunResult], reason: str) -> None:
-    found = known(predict_run(results))
-    assert (found.seconds, found.usd, found.reason) == (None, None, reason)
+def test_a_missing_interval_has_its_reason(results: list[RunResult], reason: str) -> None:
+    prediction = known(predict_run(results))
+    assert (prediction.seconds, prediction.usd, prediction.reason) == (None, None, reason)
     assert predict_run([]) is None
 
 
-def test_trials_that_are_not_steady_count_beside_three_steady_ones(snapshot: Snapshot) -> None:
+def test_unsteady_trials_count_beside_three_steady_ones(snapshot: Snapshot) -> None:
     """The interval is around the mean of all trials, which the figure is, too."""
     unsteady = remeasured(trial(4, 1.03), is_reached=False, reason="step times drift")
     steady = [trial(1, 1.0), trial(2, 1.01), trial(3, 1.02)]
-    found = known(predict_run([*steady, unsteady]))
-    assert found.seconds is not None
-    assert sqrt(found.seconds.low * found.seconds.high) == pytest.approx(
-        exp(sum(log(seconds(each)) for each in (*steady, unsteady)) / 4), rel=1e-3
+    prediction = known(predict_run([*steady, unsteady]))
+    assert prediction.seconds is not None
+    assert sqrt(prediction.seconds.low * prediction.seconds.high) == pytest.approx(
+        exp(sum(log(seconds(result)) for result in (*steady, unsteady)) / 4), rel=1e-3
     )
     fewer_than_half = known(predict_run([*steady, *[unsteady] * 4]))
     assert fewer_than_half.seconds is None
@@ -120,7 +120,8 @@ def expecting(rate: float) -> Hazard:
 def test_interruptions_widen_the_interval_upwards() -> None:
     """0.2 an hour: in 63 % of runs of 10,110 s there are none."""
     trials = [replace(trial(number, 1.0), checkpoint_every_steps=1800) for number in (1, 2)]
-    plain, spot = predict_run(trials), predict_run(trials, hazard=expecting(0.2))
+    plain = predict_run(trials)
+    spot = predict_run(trials, hazard=expecting(0.2))
     assert spot is not None
     assert spot.seconds is not None
     assert spot.seconds.low == pytest.approx(seconds(trials[0]))
@@ -137,9 +138,9 @@ def test_own_failures_are_paid_again_whole() -> None:
     """
     trials = [trial(1, 1.0), trial(2, 1.0)]
     lost = [failed_result(make_cell(), number, Outcome.OUT_OF_MEMORY) for number in (3, 4)]
-    found = known(predict_run(trials, others=lost))
-    assert found.seconds is not None
-    assert found.seconds.high / found.seconds.low == pytest.approx(5, rel=1e-3)
+    prediction = known(predict_run(trials, others=lost))
+    assert prediction.seconds is not None
+    assert prediction.seconds.high / prediction.seconds.low == pytest.approx(5, rel=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -175,9 +176,9 @@ def _with_checkpoint(result: RunResult, full_run: FullRun | None) -> RunResult:
     return replace(remeasured(result, recurring=(event,)), full_run=full_run)
 
 
-def test_a_cost_that_one_trial_does_not_know_has_no_interval() -> None:
+def test_a_cost_unknown_to_one_trial_has_no_interval() -> None:
     unpriced = trial(2, 1.0)
     unpriced = replace(unpriced, price=replace(unpriced.price, usd_per_instance_hour=None))
-    found = known(predict_run([trial(1, 1.0), unpriced]))
-    assert found.usd is None
-    assert found.seconds is not None
+    prediction = known(predict_run([trial(1, 1.0), unpriced]))
+    assert prediction.usd is None
+    assert prediction.seconds is not None

@@ -23,13 +23,13 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_price_is_the_number_that_was_written(tmp_path: Path) -> None:
+def test_a_price_is_the_written_number(tmp_path: Path) -> None:
     prices = read_price_file(write(tmp_path, GOOD))
     assert prices["ml.trn1.32xlarge"].usd_per_hour == Decimal("24.725")
     assert prices["ml.p4d.24xlarge"].usd_per_hour == Decimal("25.251286")
 
 
-def test_where_no_source_is_named_it_is_the_file(tmp_path: Path) -> None:
+def test_an_unnamed_source_is_the_file(tmp_path: Path) -> None:
     price = read_price_file(write(tmp_path, GOOD))["ml.trn1.32xlarge"]
     assert (price.region, price.as_of, price.source) == ("us-west-2", "2026-11-21", "prices.yaml")
     agreed = read_price_file(write(tmp_path, GOOD + "source: our agreement\n"))["ml.trn1.32xlarge"]
@@ -75,7 +75,7 @@ def test_a_list_of_prices_must_hold_one(tmp_path: Path) -> None:
         read_price_file(write(tmp_path, "region: us-east-1\nas_of: 2026-11-21\nprices: {}\n"))
 
 
-def test_what_is_no_mapping_is_told_what_belongs_there(tmp_path: Path) -> None:
+def test_a_wrong_value_gets_the_expected_mapping(tmp_path: Path) -> None:
     with pytest.raises(
         SuiteUnreadable, match=r"found a list; expected a mapping with region, as_of and prices"
     ):

@@ -51,43 +51,43 @@ def job(**changes: object) -> Attempt:
 
 
 def projected(result: RunResult) -> Projection:
-    found = known(project_run(result))
-    return found
+    projection = known(project_run(result))
+    return projection
 
 
 def test_on_demand_by_hand() -> None:
-    found = projected(run_of(job()))
+    projection = projected(run_of(job()))
     # wall clock: 200 - 60 steady + 10,000; training: 140 - 60 + 10,000, all of it billed
-    assert found.overhead_seconds == pytest.approx(140)
-    assert found.seconds == pytest.approx(10_140)
-    assert found.before_training_seconds == pytest.approx(80)
-    assert found.billable_share == 1.0
-    assert found.billable_seconds == pytest.approx(10_080)
-    assert found.usd == Decimal("100.8")
-    assert found.instance_hours == pytest.approx(2.8)
+    assert projection.overhead_seconds == pytest.approx(140)
+    assert projection.seconds == pytest.approx(10_140)
+    assert projection.before_training_seconds == pytest.approx(80)
+    assert projection.billable_share == 1.0
+    assert projection.billable_seconds == pytest.approx(10_080)
+    assert projection.usd == Decimal("100.8")
+    assert projection.instance_hours == pytest.approx(2.8)
 
 
-def test_a_spot_saving_is_one_of_the_whole_cost() -> None:
-    found = projected(run_of(job(billable_seconds=42.0)))
+def test_a_spot_saving_is_relative_to_the_whole_cost() -> None:
+    projection = projected(run_of(job(billable_seconds=42.0)))
     # 70 % saved: 42 of 140 s; 10,080 x 0.3 = 3,024 s. The time does not change
-    assert found.billable_share == pytest.approx(0.3)
-    assert found.billable_seconds == pytest.approx(3_024)
-    assert float(found.usd or 0) == pytest.approx(30.24)
-    assert found.seconds == pytest.approx(10_140)
-    assert found.instance_hours == pytest.approx(2.8)
+    assert projection.billable_share == pytest.approx(0.3)
+    assert projection.billable_seconds == pytest.approx(3_024)
+    assert float(projection.usd or 0) == pytest.approx(30.24)
+    assert projection.seconds == pytest.approx(10_140)
+    assert projection.instance_hours == pytest.approx(2.8)
 
 
 @pytest.mark.parametrize(("purchase", "share"), [("on-demand", 1.0), ("spot", None)])
-def test_a_job_of_less_than_a_billed_second_costs_what_its_time_costs(
+def test_a_job_of_less_than_a_billed_second_costs_its_time(
     purchase: str, share: float | None
 ) -> None:
     short = job(phase_seconds={"training": 0.7}, billable_seconds=0.0, training_seconds=0.0)
     result = replace(run_of(short), price=replace(PRICE, purchase=purchase))
-    found = projected(result)
+    projection = projected(result)
     # 10,000 s of work on the one instance at $36 an hour; whether spot would have saved any of it
     # isn't known
-    assert found.billable_share == share
-    assert found.usd == (None if share is None else Decimal("100"))
+    assert projection.billable_share == share
+    assert projection.usd == (None if share is None else Decimal("100"))
 
 
 def restarted() -> RunResult:
@@ -118,18 +118,19 @@ def test_an_interruption_is_no_overhead_of_a_run() -> None:
     assert result.measured.job.interruptions == 1
     assert result.measured.job.lost_seconds == pytest.approx(131)
     assert result.measured.job.kept_seconds == pytest.approx(29)
-    found = projected(result)
+    projection = projected(result)
     # as if there had been the second life only: 360 - 160 = 200 s of wall clock, 190 - (160 - 110)
     # = 140 s of training
-    assert found.seconds == pytest.approx(10_140)
-    assert found.training_overhead_seconds == pytest.approx(80)
-    assert found.billable_share == pytest.approx(57 / 190)
-    assert found.billable_seconds == pytest.approx(10_080 * 0.3)
+    assert projection.seconds == pytest.approx(10_140)
+    assert projection.training_overhead_seconds == pytest.approx(80)
+    assert projection.billable_share == pytest.approx(57 / 190)
+    assert projection.billable_seconds == pytest.approx(10_080 * 0.3)
 
 
 def test_an_interrupted_run_of_a_shared_job_is_projected_as_one_alone() -> None:
     alone = restarted()
-    (lone,), run_id = alone.attempts, alone.run.run_id
+    (lone,) = alone.attempts
+    run_id = alone.run.run_id
     written = written_job("job-a1")
     written.carry("before", 100)
     written.begin(run_id)
@@ -150,20 +151,23 @@ def test_an_interrupted_run_of_a_shared_job_is_projected_as_one_alone() -> None:
     told = [(shared, read_job_journal(written.files, job_name="job-a1", host_count=1))]
     planned = ("before", run_id, "after")
     before, hit, after = (
-        attempts_of_run(each, told, planned=planned, outcome_of=lambda _: (Outcome.COMPLETED, None))
-        for each in planned
+        attempts_of_run(
+            planned_id, told, planned=planned, outcome_of=lambda _: (Outcome.COMPLETED, None)
+        )
+        for planned_id in planned
     )
-    found, expected = project_run(replace(alone, attempts=hit)), projected(alone)
-    assert found is not None
-    assert (found.seconds, found.training_seconds) == pytest.approx(
+    projection = project_run(replace(alone, attempts=hit))
+    expected = projected(alone)
+    assert projection is not None
+    assert (projection.seconds, projection.training_seconds) == pytest.approx(
         (expected.seconds, expected.training_seconds)
     )
-    assert found.billable_share == pytest.approx(expected.billable_share)
+    assert projection.billable_share == pytest.approx(expected.billable_share)
     for (other,) in (before, after):
         # one start, and no time without instances
         assert other.phase_seconds["starting"] == 60
         assert "interrupted" not in other.phase_seconds
-    assert sum(Decimal(str(each.billable_seconds)) for (each,) in (before, hit, after)) == 102
+    assert sum(Decimal(str(attempt.billable_seconds)) for (attempt,) in (before, hit, after)) == 102
 
 
 def test_a_lost_attempt_is_no_overhead_of_a_run() -> None:
@@ -182,14 +186,14 @@ def test_the_slowest_rank_says_how_long_the_steady_steps_took() -> None:
             rank=1, world_size=2, step_seconds=[20.0] + [1.0] * 60, start=START - 10
         ),
     }
-    found = projected(run_of(job(), files=files))
-    assert found.overhead_seconds == pytest.approx(140)
+    projection = projected(run_of(job(), files=files))
+    assert projection.overhead_seconds == pytest.approx(140)
 
 
 def test_an_unknown_bill_leaves_the_time_known() -> None:
-    found = projected(run_of(job(billable_seconds=None)))
-    assert (found.usd, found.billable_seconds) == (None, None)
-    assert found.seconds == pytest.approx(10_140)
+    projection = projected(run_of(job(billable_seconds=None)))
+    assert (projection.usd, projection.billable_seconds) == (None, None)
+    assert projection.seconds == pytest.approx(10_140)
 
 
 def test_a_job_of_unknown_time_is_not_projected() -> None:
@@ -207,11 +211,11 @@ def test_checkpoints_are_projected_at_their_rate() -> None:
     # 8 samples in 1 s + 10 s / 40 steps; one step is done before the window, 80,000 samples are
     # left
     assert result.samples_per_second == pytest.approx(8 / 1.25)
-    found = projected(result)
-    assert found.seconds - found.overhead_seconds == pytest.approx(10_000 * 1.25)
+    projection = projected(result)
+    assert projection.seconds - projection.overhead_seconds == pytest.approx(10_000 * 1.25)
     assert known(known(result.measured).throughput).recurring_share == pytest.approx(0.2)
     # the window held 69 steps and one save
-    assert found.overhead_seconds == pytest.approx(200 - 79)
+    assert projection.overhead_seconds == pytest.approx(200 - 79)
 
 
 def of_job(**changes: object) -> Projection:
@@ -249,8 +253,12 @@ def test_a_projection_by_hand() -> None:
 def test_a_projection_is_never_less_than_nothing() -> None:
     # the steady steps took longer than the service says that the job did; all samples were seen
     # before them
-    found = of_job(steady_seconds=300.0, samples_before_steady=1500)
-    assert (found.overhead_seconds, found.training_overhead_seconds, found.seconds) == (0, 0, 0)
+    projection = of_job(steady_seconds=300.0, samples_before_steady=1500)
+    assert (
+        projection.overhead_seconds,
+        projection.training_overhead_seconds,
+        projection.seconds,
+    ) == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +281,7 @@ def test_the_billed_share_of_a_job(
     assert time.billable_share == share
 
 
-def test_the_time_of_a_job_is_the_services_own_where_it_is_known() -> None:
+def test_the_time_of_a_job_is_the_services_own_if_known() -> None:
     phases = {
         "waiting": 30.0,
         "starting": 60.0,
@@ -301,7 +309,7 @@ def test_the_time_of_a_job_is_the_services_own_where_it_is_known() -> None:
     assert waited == JobTime(wall=9.0, before_training=9.0, training=0.0, billable=None)
 
 
-def test_what_was_paid_is_that_of_all_instances() -> None:
+def test_the_paid_amount_is_for_all_instances() -> None:
     result = run_of(job(billable_seconds=200.0), job(number=2, billable_seconds=100.0))
     settings = replace(result.run.cell.settings, instance_count=3)
     three = replace(
@@ -320,11 +328,11 @@ def test_lost_time_beyond_the_services_own_interruptions_was_trained_in() -> Non
     )
     lossy = remeasured(result, lost_seconds=60.0, kept_seconds=20.0)
     # 80 s were other sessions': 210 - 80 of wall clock, of which 50 s were not training: 160 - 30
-    found = projected(lossy)
-    assert found.overhead_seconds == pytest.approx(130 - 60)
-    assert found.training_overhead_seconds == pytest.approx(130 - 60)
+    projection = projected(lossy)
+    assert projection.overhead_seconds == pytest.approx(130 - 60)
+    assert projection.training_overhead_seconds == pytest.approx(130 - 60)
     # 140 of 160 s were billed
-    assert found.billable_share == pytest.approx(140 / 160)
+    assert projection.billable_share == pytest.approx(140 / 160)
     short = remeasured(result, lost_seconds=20.0, kept_seconds=0.0)
     assert projected(short).training_overhead_seconds == pytest.approx(160 - 60)
 
@@ -339,5 +347,5 @@ def test_probes_are_no_time_of_the_whole_work() -> None:
     )
     end = START + sum(STEPS)
     lines = log_lines(step_seconds=STEPS, after=[line.phase_line(line.PROBE, end, end + 12)])
-    found = projected(run_of(with_probes, files={file_name(job="job-a1"): lines}))
-    assert found == plain
+    projection = projected(run_of(with_probes, files={file_name(job="job-a1"): lines}))
+    assert projection == plain

@@ -7,6 +7,7 @@ import pytest
 from tests.sentences import Snapshot
 from traindyno.core.costs.quantity_text import (
     bytes_text,
+    change_interval_text,
     change_text,
     count_text,
     number_text,
@@ -61,7 +62,7 @@ def test_counts_have_separators() -> None:
         (864_000, "10.0 days"),
     ],
 )
-def test_times_have_the_unit_that_a_person_would_use(seconds: float | None, text: str) -> None:
+def test_times_have_the_unit_of_everyday_speech(seconds: float | None, text: str) -> None:
     assert seconds_text(seconds) == text
 
 
@@ -86,7 +87,7 @@ def test_money_has_cents_and_more_digits_below_ten_cents(
     assert usd_text(usd) == text
 
 
-def test_a_unit_that_both_ends_of_a_range_share_is_written_once(snapshot: Snapshot) -> None:
+def test_a_unit_shared_by_both_ends_of_a_range_is_written_once(snapshot: Snapshot) -> None:
     assert range_text("1.00 s", "2.00 s") == "1.00 to 2.00 s"
     snapshot(range_text("90.0 s", "2 min 30 s"))
     snapshot(range_text("2 min 30 s", "5 min 30 s"))
@@ -114,6 +115,18 @@ def test_shares_are_percentages() -> None:
 )
 def test_a_change_is_a_factor_from_ten_times_on(ratio: float, text: str) -> None:
     assert change_text(ratio) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.08, 1.168, "+12.3 % (+8.0 to +16.8 %)"),
+        (0.5, 12.0, "+12.3 % (−50.0 % to ×12.0)"),
+        (1e-300, 1e300, "+12.3 % (interval unknown)"),
+    ],
+)
+def test_both_ends_of_a_change_have_their_unit(low: float, high: float, text: str) -> None:
+    assert change_interval_text(1.123, low, high) == text
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_line_by_hand() -> None:
     }
 
 
-def test_training_is_split_into_what_the_step_log_says() -> None:
+def test_training_is_split_into_the_phases_of_the_step_log() -> None:
     phases = {
         "starting": 60.0,
         "downloading": 20.0,
@@ -77,7 +77,7 @@ def test_training_is_split_into_what_the_step_log_says() -> None:
     assert phase_usd(line)["steady"] == Decimal("0.60")
 
 
-def test_what_a_shared_job_did_for_no_single_run_is_named() -> None:
+def test_work_of_a_shared_job_for_no_single_run_is_named() -> None:
     share = RunShare(own_seconds=80.0, start_seconds=90.0, end_seconds=15.0, place=1, runs=3)
     attempt = make_attempt(
         billable_seconds=125.0,
@@ -100,7 +100,7 @@ def test_what_a_shared_job_did_for_no_single_run_is_named() -> None:
     }
 
 
-def test_a_log_that_seems_longer_than_its_job_is_fitted_into_it() -> None:
+def test_a_log_longer_than_its_job_is_fitted_into_it() -> None:
     phases = {"load": 20.4, "steady": 81.6}
     result = replace(with_attempts(completed_result(make_cell(), 1), 140), phases_seconds=phases)
     (line,) = write_receipt([result]).lines
@@ -111,7 +111,7 @@ def test_a_log_that_seems_longer_than_its_job_is_fitted_into_it() -> None:
     assert "training" in {phase.name for phase in write_receipt([too_long]).lines[0].phases}
 
 
-def test_only_the_last_attempt_is_the_one_that_was_measured() -> None:
+def test_only_the_last_attempt_is_measured() -> None:
     result = replace(
         with_attempts(completed_result(make_cell(), 1), 140, 140), phases_seconds={"steady": 90.0}
     )
@@ -145,7 +145,7 @@ def test_lines_and_phases_add_up_to_the_total(seed: int) -> None:
     )
 
 
-def test_an_attempt_that_never_got_its_instances_costs_nothing_but_is_listed() -> None:
+def test_an_attempt_without_instances_costs_nothing_but_is_listed() -> None:
     result = completed_result(make_cell(), 1)
     waited = make_attempt(
         job_name="first",
@@ -160,7 +160,7 @@ def test_an_attempt_that_never_got_its_instances_costs_nothing_but_is_listed() -
     assert receipt.total_usd == receipt.lines[1].usd
 
 
-def test_what_is_unknown_is_not_nothing() -> None:
+def test_unknown_is_not_nothing() -> None:
     known, unknown = (with_attempts(completed_result(make_cell(), trial), 100) for trial in (1, 2))
     unpriced = replace(unknown, price=PaidPrice(usd_per_instance_hour=None))
     receipt = write_receipt([known, unpriced])
@@ -182,18 +182,16 @@ def test_nothing_run_costs_nothing() -> None:
 
 def test_a_phase_of_several_lines_adds_up() -> None:
     result = with_attempts(completed_result(make_cell(), 1), 140)
-    one, receipt = (
-        write_receipt([result]),
-        write_receipt([result, replace(result, run=replace(result.run, trial=2))]),
-    )
+    one = write_receipt([result])
+    receipt = write_receipt([result, replace(result, run=replace(result.run, trial=2))])
     seconds = {phase.name: phase.seconds for line in one.lines for phase in line.phases}
     assert seconds["training"] > 0
     assert {phase.name: phase.seconds for phase in receipt.phases} == {
-        name: 2 * each for name, each in seconds.items()
+        name: 2 * duration for name, duration in seconds.items()
     }
 
 
-def test_a_preparation_is_a_line_of_its_own_on_one_instance() -> None:
+def test_a_preparation_is_a_line_of_its_own_for_one_instance() -> None:
     attempt = make_attempt(
         billable_seconds=140.0, phase_seconds={"downloading": 20.0, "training": 120.0}
     )
@@ -206,7 +204,7 @@ def test_a_preparation_is_a_line_of_its_own_on_one_instance() -> None:
     assert seconds == {"downloading": 20.0, "tokenise": 90.0, "job_start": 12.0, "other": 18.0}
 
 
-def test_a_job_that_still_runs_and_one_without_an_outcome_say_so() -> None:
+def test_a_running_job_and_one_without_an_outcome_say_so() -> None:
     result = with_attempts(completed_result(make_cell(), 1), 140, 10)
     lost = replace(result.attempts[1], outcome=None, error=None)
     running = result.attempts[0].job_name
@@ -221,8 +219,8 @@ def test_phases_of_small_receipts_are_costed_without_rounding() -> None:
     lines = write_receipt([result]).lines
     # $0.014 over 140 billed seconds of phases: 20, 100 and 20; the attempt without a bill adds
     # nothing
-    found = exact_phase_usd(lines)
-    assert {name: float(usd) for name, usd in found.items()} == pytest.approx(
+    usd_by_phase = exact_phase_usd(lines)
+    assert {name: float(usd) for name, usd in usd_by_phase.items()} == pytest.approx(
         {"downloading": 0.002, "training": 0.010, "uploading": 0.002}
     )
 

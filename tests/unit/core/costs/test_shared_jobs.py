@@ -28,6 +28,7 @@ from traindyno.core.costs.prices import cost_usd
 from traindyno.core.costs.projection import paid_usd, project_run
 from traindyno.core.costs.quantity_text import to_cents
 from traindyno.core.costs.receipt import write_receipt
+from traindyno.core.costs.summarise import summarise
 from traindyno.core.jobs.attempt import Attempt, RunShare, trained_seconds
 from traindyno.core.jobs.journal import JobJournal, read_job_journal
 from traindyno.core.jobs.outcome import Outcome
@@ -44,11 +45,13 @@ from traindyno.core.planning.history import CellHistory, PastRun, expect_job, le
 from traindyno.core.step_log.reader import read_step_log
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.suite import Run
-from traindyno.core.verdict.summarise import summarise
 from traindyno.slices.pricing.lab import observe_discounts
 
 OUTCOMES = (Outcome.COMPLETED, Outcome.COMPLETED, Outcome.OUT_OF_MEMORY, Outcome.USER_CODE_ERROR)
-STARTING, DOWNLOADING, TOOLKIT, UPLOADING = 60.0, 20.0, 45.0, 7.0
+STARTING = 60.0
+DOWNLOADING = 20.0
+TOOLKIT = 45.0
+UPLOADING = 7.0
 BEFORE = TOOLKIT + DOWNLOADING
 
 
@@ -198,19 +201,19 @@ def random_suite(rng: random.Random, count: int, price: PaidPrice) -> list[Work]
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
 @pytest.mark.parametrize("seed", range(6))
-def test_shared_jobs_cost_their_bills_and_say_of_cells_what_own_jobs_do(
+def test_shared_jobs_cost_their_bills_and_give_the_same_figures_of_cells_as_own_jobs(
     seed: int, purchase: str
 ) -> None:
     rng = random.Random(seed)
-    count, price = (
-        rng.randrange(1, 4),
-        replace(PRICE, usd_per_instance_hour=Decimal("7.09"), purchase=purchase),
-    )
+    count = rng.randrange(1, 4)
+    price = replace(PRICE, usd_per_instance_hour=Decimal("7.09"), purchase=purchase)
     works = random_suite(rng, count, price)
     rng.shuffle(works)
     size = rng.randrange(2, 6)
     groups = [works[first : first + size] for first in range(0, len(works), size)]
-    jobs, shared, early = [], [], [rng.random() < 0.5 for _ in groups]
+    jobs = []
+    shared = []
+    early = [rng.random() < 0.5 for _ in groups]
     for index, group in enumerate(groups):
         attempts, results = together(f"j{index}", group, price, dies_early=early[index])
         jobs += attempts
@@ -218,14 +221,15 @@ def test_shared_jobs_cost_their_bills_and_say_of_cells_what_own_jobs_do(
     separate = [apart(work, price) for work in works]
     assert_receipt(jobs, shared, count, price)
     assert measure_success(shared) == measure_success(separate)
-    (found,), (expected,) = observe_hazards(shared).values(), observe_hazards(separate).values()
+    (hazard,) = observe_hazards(shared).values()
+    (expected,) = observe_hazards(separate).values()
     assert (
-        found.count
+        hazard.count
         == expected.count + sum(early)
         == sum(work.lost is not None for work in works) + sum(early)
     )
-    assert found.hours == pytest.approx(
-        sum(trained_seconds(each) or 0.0 for each in jobs) * count / 3600
+    assert hazard.hours == pytest.approx(
+        sum(trained_seconds(attempt) or 0.0 for attempt in jobs) * count / 3600
     )
     assert list(observe_discounts(shared).values()) == pytest.approx(
         [0.5] if purchase == "spot" else []
@@ -240,7 +244,8 @@ def assert_receipt(
     receipt = write_receipt(results)
     usd = Decimal(str(price.usd_per_instance_hour))
     bills = {
-        each.job_name: cost_usd(Decimal(str(each.billable_seconds)), count, usd) for each in jobs
+        billed.job_name: cost_usd(Decimal(str(billed.billable_seconds)), count, usd)
+        for billed in jobs
     }
     assert receipt.total_usd == to_cents(sum(bills.values(), Decimal(0)))
     for attempt in jobs:
@@ -252,23 +257,24 @@ def assert_receipt(
             name = phase.name if phase.name in attempt.phase_seconds else "training"
             spent[name] = spent.get(name, 0.0) + phase.seconds
         assert spent == pytest.approx(attempt.phase_seconds)
-    assert float(sum(paid_usd(each) or 0 for each in results)) == pytest.approx(
+    assert float(sum(paid_usd(result) or 0 for result in results)) == pytest.approx(
         float(sum(bills.values()))
     )
 
 
 def assert_projected(shared: RunResult, alone: RunResult) -> None:
     """What a job that died would have uploaded is unknown."""
-    found, expected = project_run(shared), project_run(alone)
-    assert (found is None) == (expected is None)
+    projection = project_run(shared)
+    expected = project_run(alone)
+    assert (projection is None) == (expected is None)
     missing = 0.0 if "uploading" in shared.attempts[-1].phase_seconds else UPLOADING
-    if found and expected:
-        assert found.seconds + missing == pytest.approx(expected.seconds)
-        assert found.training_overhead_seconds + missing == pytest.approx(
+    if projection and expected:
+        assert projection.seconds + missing == pytest.approx(expected.seconds)
+        assert projection.training_overhead_seconds + missing == pytest.approx(
             expected.training_overhead_seconds
         )
-        assert found.billable_share == pytest.approx(expected.billable_share)
-        assert found.before_training_seconds == expected.before_training_seconds
+        assert projection.billable_share == pytest.approx(expected.billable_share)
+        assert projection.before_training_seconds == expected.before_training_seconds
     if not missing and len(shared.attempts) == len(alone.attempts) == 1:
         assert shared.phases_seconds == pytest.approx(alone.phases_seconds)
         summary = summarise(shared)
@@ -279,11 +285,11 @@ def assert_projected(shared: RunResult, alone: RunResult) -> None:
 def test_a_run_in_third_place_is_projected_as_if_it_were_first() -> None:
     _, results = together("j0", completed_works([make_cell()] * 3), PRICE)
     for result in results:
-        found = known(project_run(result))
+        projection = known(project_run(result))
         # 100,000 samples, 8 a step of 1 s, of which 8 are in the first step, of 10 s: 12,499 s
         # after the overhead. start 60 + 20 + 45, own 105.5 s of which 60 are steady, end 7
-        assert found.seconds == pytest.approx(12_499 + 60 + 20 + 45 + 45.5 + 7)
-        assert found.before_training_seconds == 80
+        assert projection.seconds == pytest.approx(12_499 + 60 + 20 + 45 + 45.5 + 7)
+        assert projection.before_training_seconds == 80
 
 
 def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_total() -> None:
@@ -307,7 +313,7 @@ def test_the_lines_of_a_job_add_up_to_its_bill_and_not_only_all_lines_to_the_tot
     assert [(line.place, line.runs) for line in receipt.lines[:3]] == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
+def test_a_run_left_without_work_of_a_job_has_a_line_without_cost() -> None:
     share = RunShare(own_seconds=0.0, start_seconds=0.0, end_seconds=0.0, place=0, runs=0)
     attempt = make_attempt(
         billable_seconds=0.0, training_seconds=0.0, outcome=Outcome.INTERNAL_ERROR, share=share
@@ -326,11 +332,11 @@ def test_a_run_that_a_job_did_nothing_for_has_a_line_without_cost() -> None:
 
 
 @pytest.mark.parametrize("purchase", ["on-demand", "spot"])
-def test_what_a_shared_job_takes_is_expected_from_its_runs_or_some_of_them(purchase: str) -> None:
+def test_a_shared_jobs_time_is_expected_from_its_runs_or_some_of_them(purchase: str) -> None:
     price = replace(PRICE, purchase=purchase)
     works = completed_works([make_cell(f"0000000{letter}") for letter in "abc"], (1.0, 2.0, 4.0))
     (attempt,), results = together("j0", works, price)
-    histories = [_learned(each) for each in results]
+    histories = [_learned(result) for result in results]
     expected = expect_job(histories)
     assert expected.billable_seconds == pytest.approx(attempt.billable_seconds)
     assert expected.seconds == pytest.approx(sum(attempt.phase_seconds.values()))
@@ -356,7 +362,7 @@ def test_a_stored_result_keeps_its_share() -> None:
     assert parse_run_result(json.loads(json.dumps(document))).attempts == result.attempts
 
 
-def test_the_history_of_a_cell_is_that_of_jobs_of_one_run() -> None:
+def test_the_history_of_a_cell_comes_from_jobs_of_one_run() -> None:
     _, (result, _) = together("j0", completed_works([make_cell()] * 2), PRICE)
     time = summarise(result).time
     # 20 + 45 to start, 105.5 for the run, 7 to upload; 60 more that are not billed

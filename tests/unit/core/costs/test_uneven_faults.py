@@ -33,25 +33,25 @@ def cell_results(
     done = [completed(name, instance, trial) for trial in range(1, TRIALS - lost + 1)]
     again = [
         replace(
-            each,
+            result,
             attempts=(
-                replace(each.attempts[0], outcome=None, error="ServiceFault"),
-                *each.attempts,
+                replace(result.attempts[0], outcome=None, error="ServiceFault"),
+                *result.attempts,
             ),
         )
-        for each in done[:retried]
+        for result in done[:retried]
     ]
     gone = [failed_result(cell, TRIALS - number, Outcome.INTERNAL_ERROR) for number in range(lost)]
     return [*again, *done[retried:], *gone]
 
 
 def flagged(*cells: list[RunResult]) -> list[str]:
-    return sorted(find_uneven_faults({each[0].run.cell.cell_id: each for each in cells}))
+    return sorted(find_uneven_faults({results[0].run.cell.cell_id: results for results in cells}))
 
 
 @pytest.mark.parametrize("cells", [2, 4, 8])
 @pytest.mark.parametrize("retried", range(6))
-def test_faults_that_chance_explains_are_shared(cells: int, retried: int) -> None:
+def test_faults_explained_by_chance_are_shared(cells: int, retried: int) -> None:
     """Alike in all cells, or one in one of them."""
     assert (
         flagged(*(cell_results(f"cell {number}", retried=retried) for number in range(cells))) == []
@@ -62,31 +62,33 @@ def test_faults_that_chance_explains_are_shared(cells: int, retried: int) -> Non
 
 @pytest.mark.parametrize("elsewhere", [0, 1, 2])
 @pytest.mark.parametrize("cells", [2, 3, 4, 8])
-def test_a_cell_owns_what_chance_gives_it_in_fewer_than_one_of_ten_suites(
+def test_a_cell_owns_a_share_of_faults_rarer_than_one_of_ten_suites_by_chance(
     cells: int, elsewhere: int
 ) -> None:
     for count in range(2, TRIALS + 1):
         others = [cell_results(f"cell {number}") for number in range(2, cells)]
-        found = find_uneven_faults(
+        uneven = find_uneven_faults(
             {
                 "cell 0": cell_results("cell 0", retried=count),
                 "cell 1": cell_results("cell 1", retried=elsewhere),
-                **{each[0].run.cell.cell_id: each for each in others},
+                **{results[0].run.cell.cell_id: results for results in others},
             }
         )
         runs = [TRIALS + count, TRIALS + elsewhere, *(TRIALS for _ in others)]
-        share, total = runs[0] / sum(runs), count + elsewhere
+        share = runs[0] / sum(runs)
+        total = count + elsewhere
         p = sum(
             comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(count, total + 1)
         )
-        assert ("cell 0" in found) == (p < SIGNIFICANCE)
-        if "cell 0" in found:
-            assert found["cell 0"].p == pytest.approx(p)
-            assert (found["cell 0"].count, found["cell 0"].all_count) == (count, total)
+        assert ("cell 0" in uneven) == (p < SIGNIFICANCE)
+        if "cell 0" in uneven:
+            assert uneven["cell 0"].p == pytest.approx(p)
+            assert (uneven["cell 0"].count, uneven["cell 0"].all_count) == (count, total)
 
 
-def test_a_trial_that_left_nothing_counts_where_no_other_cell_had_a_fault() -> None:
-    one, other = cell_results("cell 0", lost=1), cell_results("cell 1")
+def test_a_trial_without_a_trace_counts_if_no_other_cell_had_a_fault() -> None:
+    one = cell_results("cell 0", lost=1)
+    other = cell_results("cell 1")
     assert flagged(one, other) == ["cell 0"]
     assert flagged(one, cell_results("cell 1", retried=1)) == []
     assert flagged(one, cell_results("cell 1", lost=1)) == []

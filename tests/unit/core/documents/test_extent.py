@@ -44,7 +44,7 @@ def test_a_document_may_be_as_large_as_the_limits_and_is_else_refused_unread(
 @pytest.mark.parametrize(
     "value", [LARGEST_INTEGER + 1, -LARGEST_INTEGER - 1, float("inf"), float("nan")]
 )
-def test_numbers_that_64_bits_cannot_hold_are_named_with_their_place(
+def test_numbers_beyond_64_bits_are_named_with_their_place(
     snapshot: Snapshot, value: float
 ) -> None:
     assert excess_of({"a": [0, LARGEST_INTEGER]}) is None
@@ -61,14 +61,12 @@ def test_nothing_is_shown_in_words(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize(("kind", "text"), [(int | None, "an integer"), (list[int], "a list")])
-def test_what_a_field_takes_is_said_without_none(kind: object, text: str) -> None:
+def test_the_expected_types_of_a_field_are_said_without_none(kind: object, text: str) -> None:
     assert expected_of(kind) == text
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc00\ud800"])
-def test_text_that_utf_8_cannot_encode_is_named_with_its_place(
-    snapshot: Snapshot, text: str
-) -> None:
+def test_text_beyond_utf_8_is_named_with_its_place(snapshot: Snapshot, text: str) -> None:
     assert excess_of({"a": ["😀 é \u202e", {"é": 1}]}) is None
     for document in ({"a": ["x", text]}, {"a": ["x", {text: 1}]}):
         problem = known(excess_of(document))

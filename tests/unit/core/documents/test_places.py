@@ -14,8 +14,8 @@ from markdown_it import MarkdownIt
 
 from tests.unit.core.documents.test_visible_text import LETTERS, OBEYED
 from traindyno.aws.notifications import SUBJECT_LENGTH, notify
-from traindyno.cli.output import Terminal
-from traindyno.core.documents.places import code_span, one_line
+from traindyno.cli.output import Terminal, markdown_table
+from traindyno.core.documents.places import code_span, markdown_line, one_line
 from traindyno.core.documents.problems import visible
 from traindyno.report.markup import csv_text, element
 
@@ -27,6 +27,9 @@ CHARACTERS = {
     "link": "[click](http://evil.example) http://evil.example",
     "backtick": "`` ` ```",
     "pipe": "a | b |---|",
+    "emphasis": "_a_ __b__ *c* ~~d~~ e_f",
+    "heading": "# a",
+    "item": "1. a",
     "formula": "=HYPERLINK(1)",
     "plus": "+1",
     "newline": "a\n\n# Heading\n- item",
@@ -69,13 +72,39 @@ def in_markdown(text: str) -> None:
     tokens = MarkdownIt("commonmark").enable("table").parse(f"- value: {code_span(text)}.")
     (inline,) = (token for token in tokens if token.type == "inline")
     assert [token.type for token in tokens if token.nesting == 1] == [
-        *("bullet_list_open", "list_item_open", "paragraph_open"),
+        "bullet_list_open",
+        "list_item_open",
+        "paragraph_open",
     ]
     children = list(inline.children or [])
     assert [child.type for child in children] == ["text", "code_inline", "text"]
     shown = children[1].content
     assert shown == one_line(text)
     assert OBEYED.search(shown) is None
+
+
+def in_markdown_paragraph(text: str) -> None:
+    shown = _shown_in_markdown(markdown_line(text), ["paragraph_open"])
+    assert shown == [one_line(text).strip()]
+
+
+def in_markdown_table(text: str) -> None:
+    blocks = ["table", "thead", "tr", "th", "th", "tbody", "tr", "td", "td"]
+    table = "\n".join(markdown_table(["cell", text], [[text, "1"]]))
+    shown = _shown_in_markdown(table, [f"{block}_open" for block in blocks])
+    assert shown == ["cell", one_line(text).strip(), one_line(text).strip(), "1"]
+
+
+def _shown_in_markdown(document: str, blocks: list[str]) -> list[str]:
+    """What its blocks show, as text without markup."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(document)
+    assert [token.type for token in tokens if token.nesting == 1] == blocks
+    shown = []
+    for inline in (token for token in tokens if token.type == "inline"):
+        children = list(inline.children or [])
+        assert {child.type for child in children} <= {"text"}
+        shown.append("".join(child.content for child in children))
+    return shown
 
 
 def in_csv(text: str) -> None:
@@ -117,6 +146,8 @@ PLACES: dict[str, Callable[[str], None]] = {
     "terminal": in_terminal,
     "HTML": in_html,
     "Markdown": in_markdown,
+    "a paragraph of Markdown": in_markdown_paragraph,
+    "a table of Markdown": in_markdown_table,
     "CSV": in_csv,
     "JSON": in_json,
     "mail": in_mail,

@@ -82,11 +82,11 @@ def problems_at(path: str, value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_message_about_a_field_begins_with_what_was_given(path: str) -> None:
+def test_message_about_a_field_begins_with_the_given_value(path: str) -> None:
     messages = {shown(value): problems_at(path, value) for value in VALUES}
     assert any(messages.values())
-    for given, found in messages.items():
-        for message in found:
+    for given, told in messages.items():
+        for message in told:
             form = BEGIN_AND_END.fullmatch(message)
             assert form, message
             assert form[1] == f"got {given}"
@@ -133,9 +133,11 @@ def texts(file: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("package", ["traindyno/core", "traindyno/sagemaker"])
-def test_no_message_says_what_is_accepted_first(package: str) -> None:
-    found = {text for file in (ROOT / package).rglob("*.py") for text in texts(file)}
-    assert len(found) > 100
+def test_no_message_begins_with_the_accepted_values(package: str) -> None:
+    texts_of_package = {text for file in (ROOT / package).rglob("*.py") for text in texts(file)}
+    assert len(texts_of_package) > 100
     assert [
-        text for text in found if FOUND_AFTER_ACCEPTED.search(text) or ONLY_ACCEPTED.search(text)
+        text
+        for text in texts_of_package
+        if FOUND_AFTER_ACCEPTED.search(text) or ONLY_ACCEPTED.search(text)
     ] == []

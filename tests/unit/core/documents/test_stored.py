@@ -13,7 +13,7 @@ from traindyno.core.documents.stored import (
     from_document,
     to_document,
 )
-from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.cell_row import CellQuality
 from traindyno.core.verdict.found_batch import CellBatch
 from traindyno.core.verdict.slow_steps import CellSteps
 from traindyno.core.verdict.trained_weights import CellWeights
@@ -61,7 +61,7 @@ def test_a_class_of_an_earlier_document_may_be_gone() -> None:
     )
 
 
-def test_a_part_is_found_that_was_read_before_its_feature_was_imported() -> None:
+def test_a_part_read_before_the_import_of_its_feature_is_found() -> None:
     record = read(OF_A_LATER_LAB)
 
     @dataclass(frozen=True, slots=True, kw_only=True)

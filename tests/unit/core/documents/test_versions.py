@@ -32,6 +32,17 @@ from traindyno.core.verdict.report_data import parse_report
 from traindyno.core.verdict.verdict import parse_verdict
 
 TIMES = Format(name="times", version=3)
+READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "stored suite": read_stored_suite,
+    "stored plan": read_stored_plan,
+    "run result": parse_run_result,
+    "verdict": parse_verdict,
+    "report data": parse_report,
+    "preparation result": parse_preparation_result,
+    "evaluation samples": parse_samples,
+    "tokens marker": parse_tokens_marker,
+    "wave item": lambda document: run_ids_of([document]),
+}
 
 
 @pytest.mark.parametrize(
@@ -47,19 +58,6 @@ def test_another_version_is_refused(version: object, says: str) -> None:
     with pytest.raises(VersionUnknown) as refused:
         TIMES.read({"version": version})
     assert str(refused.value) == says
-
-
-READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "stored suite": read_stored_suite,
-    "stored plan": read_stored_plan,
-    "run result": parse_run_result,
-    "verdict": parse_verdict,
-    "report data": parse_report,
-    "preparation result": parse_preparation_result,
-    "evaluation samples": parse_samples,
-    "tokens marker": parse_tokens_marker,
-    "wave item": lambda document: run_ids_of([document]),
-}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -89,7 +87,7 @@ def test_every_stored_document_of_another_version_is_refused_by_name(name: str) 
         ),
     )
 )
-def test_settings_that_are_written_are_read_alike(settings: Settings) -> None:
+def test_written_settings_are_read_alike(settings: Settings) -> None:
     written = json.loads(json.dumps(plain_values(settings)))
     assert parse_part(written, Settings) == settings
 

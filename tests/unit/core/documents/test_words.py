@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
+from bench.suite_schema import file_schema
 from tests.unit.suites import problems, small_document
 from traindyno.core.documents.problems import advice_on
-from traindyno.core.suite.schema import file_schema
 from traindyno.features import FEATURES
 
 WORDS = json.loads(files("traindyno.core.documents.data").joinpath("words.json").read_text())
@@ -25,8 +25,8 @@ def test_each_named_field_exists() -> None:
 def test_a_word_is_no_field_or_value_of_a_suite() -> None:
     document = small_document()
     for word in WORDS["fields"]:
-        found = problems({**document, "training": {**document["training"], word: 1}})
-        assert [line for line in found if f'training.{word}: unknown field "{word}": ' in line]
+        lines = problems({**document, "training": {**document["training"], word: 1}})
+        assert [line for line in lines if f'training.{word}: unknown field "{word}": ' in line]
     assert advice_on("fields", ["lora"]) is None
 
 
@@ -39,17 +39,17 @@ def test_a_word_is_no_field_or_value_of_a_suite() -> None:
         ("precision", "fp31", 'did you mean "fp32"?'),
     ],
 )
-def test_a_value_that_is_no_misspelling_has_its_own_sentence(
+def test_a_value_without_a_misspelling_has_its_own_sentence(
     path: str, value: str, told: str
 ) -> None:
     document = small_document()
-    found = problems({**document, "training": {**document["training"], path: value}})
-    assert told in str(found)
+    lines = problems({**document, "training": {**document["training"], path: value}})
+    assert told in str(lines)
 
 
 @pytest.mark.parametrize("task", ["token-classification", "summarization", "image-classification"])
 def test_other_tasks_are_a_script(task: str) -> None:
     document = small_document()
-    found = str(problems({**document, "workload": {**document["workload"], "task": task}}))
-    assert "write a script (task: script, docs/own-script.md)" in found
-    assert "did you mean" not in found
+    lines = str(problems({**document, "workload": {**document["workload"], "task": task}}))
+    assert "write a script (task: script, docs/own-script.md)" in lines
+    assert "did you mean" not in lines

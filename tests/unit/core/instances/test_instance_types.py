@@ -23,7 +23,7 @@ ENUM = (
 )
 
 
-def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:
+def test_every_type_for_a_training_job_is_in_the_table() -> None:
     assert {name for name in instance_types() if not name.startswith("local.")} == set(ENUM)
 
 
@@ -48,13 +48,17 @@ def test_every_type_that_a_training_job_may_name_is_in_the_table() -> None:
 def test_types_by_hand(
     name: str, kind: AcceleratorKind, devices: int, vcpus: int, gib: float
 ) -> None:
-    found = instance_types()[name]
-    assert (found.accelerator_kind, found.devices_per_instance, found.vcpus) == (
+    instance_type = instance_types()[name]
+    assert (
+        instance_type.accelerator_kind,
+        instance_type.devices_per_instance,
+        instance_type.vcpus,
+    ) == (
         kind,
         devices,
         vcpus,
     )
-    assert found.memory_gib == gib
+    assert instance_type.memory_gib == gib
 
 
 def test_every_type_has_the_columns_of_the_host() -> None:
@@ -70,15 +74,25 @@ def test_every_type_has_the_columns_of_the_host() -> None:
 
 
 def test_all_types_of_a_family_have_nvme_disks_or_none_has(snapshot: Snapshot) -> None:
-    remote = [found for found in instance_types().values() if not found.is_local]
-    with_disks = {found.family for found in remote if found.has_nvme}
+    remote = [
+        instance_type for instance_type in instance_types().values() if not instance_type.is_local
+    ]
+    with_disks = {instance_type.family for instance_type in remote if instance_type.has_nvme}
     snapshot(" ".join(sorted(with_disks)))
-    assert with_disks.isdisjoint(found.family for found in remote if not found.has_nvme)
+    assert with_disks.isdisjoint(
+        instance_type.family for instance_type in remote if not instance_type.has_nvme
+    )
 
 
 def test_two_types_only_have_another_number_of_vcpus_than_four_for_each_xlarge() -> None:
-    remote = [found for found in instance_types().values() if not found.is_local]
-    assert {found.name for found in remote if found.vcpus != size_of(found.name) * 4} == {
+    remote = [
+        instance_type for instance_type in instance_types().values() if not instance_type.is_local
+    ]
+    assert {
+        instance_type.name
+        for instance_type in remote
+        if instance_type.vcpus != size_of(instance_type.name) * 4
+    } == {
         "ml.t3.medium",  # 2, as t3.large
         "ml.c4.8xlarge",  # 36
     }
@@ -99,17 +113,21 @@ def size_of(name: str) -> float:
     ],
 )
 def test_the_memory_of_a_p6_instance_is_awss_figure(name: str, instance_gb: int) -> None:
-    found = instance_types()[name]
-    assert known(found.device.memory_gb) * found.devices_per_instance == instance_gb
+    instance_type = instance_types()[name]
+    assert known(instance_type.device.memory_gb) * instance_type.devices_per_instance == instance_gb
 
 
-def test_every_accelerator_that_aws_trains_on_has_devices_memory_and_a_peak() -> None:
+def test_every_accelerator_of_aws_for_training_has_devices_memory_and_a_peak() -> None:
     """A plan with estimates can refuse a cell on any of them, a simulation any impossible rate."""
     unknown = {
-        found.name
-        for found in instance_types().values()
-        if found.has_accelerator
-        and not (found.device.memory_gb and found.device.half_flops and found.devices_per_instance)
+        instance_type.name
+        for instance_type in instance_types().values()
+        if instance_type.has_accelerator
+        and not (
+            instance_type.device.memory_gb
+            and instance_type.device.half_flops
+            and instance_type.devices_per_instance
+        )
     }
     assert unknown == {"local.gpu"}
 
@@ -131,13 +149,13 @@ def test_every_accelerator_that_aws_trains_on_has_devices_memory_and_a_peak() ->
 def test_the_dense_16_bit_peak_of_an_instance(
     name: str, instance_flops: float, has_bf16: bool
 ) -> None:
-    found = instance_types()[name]
-    peak = known(found.device.half_flops) * found.devices_per_instance
+    instance_type = instance_types()[name]
+    peak = known(instance_type.device.half_flops) * instance_type.devices_per_instance
     assert peak == pytest.approx(instance_flops, rel=1e-3)
-    assert found.device.has_bf16 is has_bf16
+    assert instance_type.device.has_bf16 is has_bf16
 
 
-def test_what_is_not_known_is_none_and_never_zero() -> None:
+def test_unknown_figures_are_none_and_never_zero() -> None:
     assert devices()["this machine's GPU"].memory_gb is None
     assert 0 not in {
         value
@@ -147,21 +165,31 @@ def test_what_is_not_known_is_none_and_never_zero() -> None:
     }
 
 
-def test_every_device_is_one_of_a_type() -> None:
-    assert set(devices()) == {found.accelerator for found in instance_types().values()} - {None}
+def test_every_device_is_in_a_type() -> None:
+    assert set(devices()) == {
+        instance_type.accelerator for instance_type in instance_types().values()
+    } - {None}
 
 
 def test_types_without_a_training_quota_are_marked() -> None:
-    withdrawn = {name for name, found in instance_types().items() if not found.has_training_quota}
+    withdrawn = {
+        name
+        for name, instance_type in instance_types().items()
+        if not instance_type.has_training_quota
+    }
     assert withdrawn == {"ml.p3.2xlarge", "ml.p3.8xlarge", "ml.p3.16xlarge"}
 
 
 def test_only_this_machines_types_share_their_host_and_have_unknown_vcpus() -> None:
-    assert [name for name, found in instance_types().items() if found.shares_host] == [
+    assert [
+        name for name, instance_type in instance_types().items() if instance_type.shares_host
+    ] == [
         "local.cpu",
         "local.gpu",
     ]
-    assert [name for name, found in instance_types().items() if found.vcpus is None] == [
+    assert [
+        name for name, instance_type in instance_types().items() if instance_type.vcpus is None
+    ] == [
         "local.cpu",
         "local.gpu",
     ]

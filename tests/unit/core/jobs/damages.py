@@ -29,7 +29,8 @@ def damaged(draw: st.DrawFn, contents: bytes) -> bytes:
         case 2:
             return b"".join(draw(st.permutations(contents.splitlines(keepends=True))))
         case 3:
-            at, byte = draw(st.integers(0, len(contents))), draw(st.binary(max_size=2))
+            at = draw(st.integers(0, len(contents)))
+            byte = draw(st.binary(max_size=2))
             return contents[:at] + byte + contents[at + 1 :]
         case _:
             parts = contents.split(b": ")

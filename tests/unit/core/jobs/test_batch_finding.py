@@ -15,7 +15,7 @@ PROBES = [
 WRITTEN = {"batch": 4, "probes": [asdict(probe) for probe in PROBES]}
 
 
-def test_what_the_search_writes_is_read() -> None:
+def test_the_written_search_is_read() -> None:
     assert read_batch_finding(WRITTEN) == BatchFinding(batch=4, probes=tuple(PROBES))
 
 

@@ -45,8 +45,9 @@ def test_the_runs_of_a_job_keep_their_order() -> None:
     assert runs_of(PREPARATION) == ()
 
 
-def test_a_run_logs_in_the_folder_of_the_job_that_carries_it() -> None:
-    shared, alone = RUNS[0], replace(RUNS[0], job_id=None)
+def test_a_run_logs_in_the_folder_of_its_carrying_job() -> None:
+    shared = RUNS[0]
+    alone = replace(RUNS[0], job_id=None)
     assert step_logs_prefix(shared).startswith(
         f"{checkpoints_prefix('execution-1', 'j1')}{shared.run_id}/"
     )

@@ -39,7 +39,7 @@ def test_a_whole_job_by_hand() -> None:
     assert (journal.started_at, journal.left, journal.interrupted) == (START, {}, ())
 
 
-def test_the_bytes_of_logs_that_were_not_read_are_enough() -> None:
+def test_the_bytes_of_unread_logs_are_enough() -> None:
     files = whole_job().files
     small = {key: text for key, text in files.items() if "step_log" not in key}
     sizes = {key: len(text) for key, text in files.items()}
@@ -65,7 +65,7 @@ def test_a_run_has_ended_only_if_all_of_every_host_is_there(part: str, host: str
         assert set(read(files).ends) == {"a-t1", "c-t1"}
 
 
-def test_where_a_run_failed_decides_its_end() -> None:
+def test_the_place_of_a_failure_decides_the_end_of_its_run() -> None:
     job = written_job(hosts=HOSTS)
     job.carry(
         "a-t1",
@@ -84,7 +84,8 @@ def test_where_a_run_failed_decides_its_end() -> None:
 
 
 def test_ends_of_another_attempt_count_for_the_run_and_not_for_the_job() -> None:
-    job, later = whole_job(), written_job("job-a2", hosts=HOSTS)
+    job = whole_job()
+    later = written_job("job-a2", hosts=HOSTS)
     later.carry("d-t1", 3)
     files = {**job.files, **later.files}
     assert ended_runs(files, host_count=HOSTS) == {*RUNS, "d-t1"}
@@ -110,7 +111,7 @@ def test_an_interrupted_parent_goes_on_in_the_same_files() -> None:
     assert journal.runs_seconds is None
 
 
-def test_a_run_that_began_and_was_left_has_the_time_until_then() -> None:
+def test_a_run_begun_and_left_has_the_time_until_then() -> None:
     job = written_job(hosts=HOSTS)
     job.carry("a-t1", 10)
     job.begin("b-t1")

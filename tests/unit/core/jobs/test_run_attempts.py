@@ -22,6 +22,7 @@ from traindyno.core.jobs.run_end import OutpacedBound, RunEnd
 
 RUNS = ("a-t1", "b-t1", "c-t1", "d-t1")
 Told = tuple[Attempt, JobJournal | None]
+BOUND = {"by": "a-t1", "steps": 5, "least_ratio": 1.3}
 
 
 def outcome_of(end: RunEnd) -> tuple[Outcome, str | None]:
@@ -79,11 +80,15 @@ def test_a_job_by_hand() -> None:
     # 20 to download, 60 before the parent's first line, 40 to the first run, 600 of runs, 10 to
     # upload
     phases = {"starting": 90.0, "downloading": 20.0, "training": 700.0, "uploading": 10.0}
-    found = all_attempts([told(job_of(phases, outcome=Outcome.COMPLETED), written)], RUNS[:3])
-    first, second, third = (attempts[0] for attempts in found.values())
+    by_run = all_attempts([told(job_of(phases, outcome=Outcome.COMPLETED), written)], RUNS[:3])
+    first, second, third = (attempts[0] for attempts in by_run.values())
     # 730 - 600 = 130 are not of one run: 43.333 each, and the largest remainder gets the last
     # millisecond
-    assert [each.billable_seconds for each in (first, second, third)] == [143.333, 243.333, 343.334]
+    assert [attempt.billable_seconds for attempt in (first, second, third)] == [
+        143.333,
+        243.333,
+        343.334,
+    ]
     assert third.share is not None
     assert (third.share.place, third.share.runs, third.share.own_seconds) == (3, 3, 300)
     assert (third.share.start_seconds, third.share.end_seconds, third.share.alone_seconds) == (
@@ -113,13 +118,13 @@ def test_forged_ends_of_other_runs_move_no_time_beyond_the_jobs(forger: str, for
             run_id, 200.0, **({} if run_id == forger else {"own_milliseconds": 1000 * forged})
         )
     job = job_of({"training": 660.0}, outcome=Outcome.COMPLETED)
-    found = {
+    by_run = {
         run_id: attempts[0]
         for run_id, attempts in all_attempts([told(job, written)], RUNS[:3]).items()
     }
-    own = {run_id: each.share.own_seconds for run_id, each in found.items() if each.share}
+    own = {run_id: attempt.share.own_seconds for run_id, attempt in by_run.items() if attempt.share}
     assert own == dict.fromkeys(RUNS[:3], 200.0)
-    assert [each.billable_seconds for each in found.values()] == [220.0] * 3
+    assert [attempt.billable_seconds for attempt in by_run.values()] == [220.0] * 3
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -147,34 +152,34 @@ def test_probes_after_a_restart_are_in_the_start_of_no_run(first_began: bool, en
         error="" if ends else "ServiceFault",
     )
     job = replace(job, started_at=START)
-    found = all_attempts([told(job, written)], runs)
-    (attempt,) = found["b-t1"]
+    by_run = all_attempts([told(job, written)], runs)
+    (attempt,) = by_run["b-t1"]
     assert attempt.share is not None
     # Where no run began before the interruption and none ended after it, nothing tells the start
     # from the run.
     unknown = 15 if not (first_began or ends) else 0
     assert (attempt.share.start_seconds, attempt.share.own_seconds) == (15 - unknown, 100 + unknown)
     assert (
-        sum(attempts[0].billable_seconds or 0 for attempts in found.values())
+        sum(attempts[0].billable_seconds or 0 for attempts in by_run.values())
         == job.billable_seconds
     )
-
-
-BOUND = {"by": "a-t1", "steps": 5, "least_ratio": 1.3}
 
 
 @pytest.mark.parametrize(
     "damage", [{}, {"by": 3}, {"least_ratio": float("nan")}, {"steps": None}, {"least_ratio": -1}]
 )
-def test_an_outpaced_run_has_its_bound_unless_that_is_damaged(damage: dict[str, object]) -> None:
+def test_an_outpaced_run_has_its_bound_unless_damaged(damage: dict[str, object]) -> None:
     written = written_job()
     written.carry("a-t1", 100)
     written.carry("b-t1", 20, reason="outpaced", exit_code=None, bound={**BOUND, **damage})
-    found = all_attempts(
+    by_run = all_attempts(
         [told(job_of({"training": 130.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2]
     )
     expected = OutpacedBound(by="a-t1", steps=5, least_ratio=1.3)
-    assert (found["a-t1"][0].bound, found["b-t1"][0].bound) == (None, None if damage else expected)
+    assert (by_run["a-t1"][0].bound, by_run["b-t1"][0].bound) == (
+        None,
+        None if damage else expected,
+    )
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -217,14 +222,16 @@ def test_a_fault_is_of_the_run_in_progress_and_the_rest_goes_on() -> None:
     for run_id in RUNS[1:]:
         later.carry(run_id, 50)
     more = told(job_of({"training": 200.0}, name="job-a2", outcome=Outcome.COMPLETED), later)
-    found = all_attempts([dead, more])
-    assert {run_id: [each.job_name for each in attempts] for run_id, attempts in found.items()} == {
+    by_run = all_attempts([dead, more])
+    assert {
+        run_id: [attempt.job_name for attempt in attempts] for run_id, attempts in by_run.items()
+    } == {
         "a-t1": ["job-a1"],
         "b-t1": ["job-a1", "job-a2"],
         "c-t1": ["job-a2"],
         "d-t1": ["job-a2"],
     }
-    cut_off = found["b-t1"][0]
+    cut_off = by_run["b-t1"][0]
     assert (cut_off.outcome, cut_off.error, cut_off.is_charged_for_faults) == (
         None,
         "ServiceFault",
@@ -236,25 +243,26 @@ def test_a_fault_is_of_the_run_in_progress_and_the_rest_goes_on() -> None:
     assert (cut_off.share.own_seconds, cut_off.share.start_seconds) == (50, 100)
     assert cut_off.billable_seconds == 100
     assert not any(
-        each.is_charged_for_faults for each in (*found["a-t1"], *found["c-t1"], found["b-t1"][1])
+        attempt.is_charged_for_faults
+        for attempt in (*by_run["a-t1"], *by_run["c-t1"], by_run["b-t1"][1])
     )
 
 
-def test_a_job_in_which_no_run_began_is_shared_equally_and_its_fault_counts_once() -> None:
+def test_a_job_without_a_begun_run_is_shared_equally_and_its_fault_counts_once() -> None:
     job = job_of({"training": 101.0}, outcome=None, error="ServiceFault")
-    found = [attempts[0] for attempts in all_attempts([(job, None)], RUNS[:3]).values()]
-    assert sum(Decimal(str(each.billable_seconds)) for each in found) == 101
-    assert [each.is_charged_for_faults for each in found] == [True, False, False]
+    firsts = [attempts[0] for attempts in all_attempts([(job, None)], RUNS[:3]).values()]
+    assert sum(Decimal(str(attempt.billable_seconds)) for attempt in firsts) == 101
+    assert [attempt.is_charged_for_faults for attempt in firsts] == [True, False, False]
 
 
 def test_a_fault_between_two_runs_is_of_the_next_one() -> None:
     written = written_job()
     written.carry("a-t1", 100)
     job = told(job_of({"training": 300.0}, outcome=None, error="ServiceFault"), written)
-    found = all_attempts([job])
-    assert [len(attempts) for attempts in found.values()] == [1, 1, 1, 1]
-    assert found["b-t1"][0].is_charged_for_faults
-    assert [each.billable_seconds for each in (*found["c-t1"], *found["d-t1"])] == [0, 0]
+    by_run = all_attempts([job])
+    assert [len(attempts) for attempts in by_run.values()] == [1, 1, 1, 1]
+    assert by_run["b-t1"][0].is_charged_for_faults
+    assert [attempt.billable_seconds for attempt in (*by_run["c-t1"], *by_run["d-t1"])] == [0, 0]
 
 
 @pytest.mark.parametrize("ends_in", ["a run", "a probe", "the throw-away run"])
@@ -262,7 +270,7 @@ def test_a_fault_between_two_runs_is_of_the_next_one() -> None:
     "outcome",
     [Outcome.USER_CODE_ERROR, Outcome.OUT_OF_MEMORY, Outcome.TIMED_OUT, Outcome.KILLED],
 )
-def test_a_run_that_never_began_has_no_failure_of_the_run_that_ended_its_job(
+def test_a_run_never_begun_does_not_fail_by_the_run_ending_its_job(
     outcome: Outcome, ends_in: str
 ) -> None:
     written = written_job()
@@ -275,8 +283,8 @@ def test_a_run_that_never_began_has_no_failure_of_the_run_that_ended_its_job(
             written.write("probe_began", run_id="b-t1", batch=4)
         case _:
             written.write("warm_up_began")
-    found = all_attempts([told(job_of({"training": 300.0}, outcome=outcome), written)])
-    last = {run_id: attempts[-1] for run_id, attempts in found.items()}
+    by_run = all_attempts([told(job_of({"training": 300.0}, outcome=outcome), written)])
+    last = {run_id: attempts[-1] for run_id, attempts in by_run.items()}
     assert {last[run_id].outcome for run_id in ("c-t1", "d-t1")} == {Outcome.INTERNAL_ERROR}
     assert last["c-t1"].message == (
         f"not started: its job ended before its turn ({outcome}: of the job)"
@@ -285,48 +293,48 @@ def test_a_run_that_never_began_has_no_failure_of_the_run_that_ended_its_job(
     assert last["b-t1"].outcome is (outcome if is_of_run else Outcome.INTERNAL_ERROR)
 
 
-def test_a_job_that_failed_before_it_worked_for_any_run_gives_all_its_outcome() -> None:
+def test_a_job_failing_before_its_first_run_gives_all_its_outcome() -> None:
     job = job_of({"training": 10.0}, outcome=Outcome.USER_CODE_ERROR)
-    found = all_attempts([told(job, written_job())])
-    assert {each.outcome for (each,) in found.values()} == {Outcome.USER_CODE_ERROR}
+    by_run = all_attempts([told(job, written_job())])
+    assert {attempt.outcome for (attempt,) in by_run.values()} == {Outcome.USER_CODE_ERROR}
 
 
-def test_a_run_that_is_left_has_the_last_job_too_and_pays_nothing_for_it() -> None:
+def test_a_run_left_over_has_the_last_job_too_and_pays_nothing_for_it() -> None:
     written = written_job()
     written.carry("a-t1", 100)
     written.write("run_left", run_id="b-t1", reason="deadline", began=False)
     job = told(job_of({"training": 120.0}, outcome=None, error="RunsLeft"), written)
-    found = all_attempts([job], RUNS[:2])
-    (left,) = found["b-t1"]
+    by_run = all_attempts([job], RUNS[:2])
+    (left,) = by_run["b-t1"]
     assert (left.error, left.billable_seconds, left.is_charged_for_faults) == ("RunsLeft", 0, False)
-    assert found["a-t1"][0].billable_seconds == 120
+    assert by_run["a-t1"][0].billable_seconds == 120
 
 
 def test_a_completed_job_without_the_end_of_a_run_did_not_complete_it() -> None:
     written = written_job()
     written.carry("a-t1", 100)
     written.begin("b-t1")
-    found = all_attempts(
+    by_run = all_attempts(
         [told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2]
     )
-    assert found["a-t1"][0].outcome is Outcome.COMPLETED
-    assert found["b-t1"][0].outcome is Outcome.INTERNAL_ERROR
+    assert by_run["a-t1"][0].outcome is Outcome.COMPLETED
+    assert by_run["b-t1"][0].outcome is Outcome.INTERNAL_ERROR
 
 
-def test_a_run_that_is_not_started_again_pays_nothing_of_the_job_that_says_so() -> None:
+def test_a_run_not_started_again_pays_nothing_of_the_job_saying_so() -> None:
     written = written_job()
     written.end("a-t1", 0.002, reason="jobs_died", exit_code=None, place=None)
     written.carry("b-t1", 100)
-    found = all_attempts(
+    by_run = all_attempts(
         [told(job_of({"training": 120.0}, outcome=Outcome.COMPLETED), written)], RUNS[:2]
     )
-    assert [(each.outcome, each.billable_seconds) for (each,) in found.values()] == [
+    assert [(attempt.outcome, attempt.billable_seconds) for (attempt,) in by_run.values()] == [
         (Outcome.USER_CODE_ERROR, 0),
         (Outcome.COMPLETED, 120),
     ]
 
 
-def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
+def test_an_interruption_is_paid_by_the_interrupted_run() -> None:
     written = written_job()
     written.clock = 10.0
     written.carry("a-t1", 100)
@@ -340,13 +348,13 @@ def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
     # 60 + 10 to start, 100 of a, then b: 30 s, 25 s of the new container, 10 s, 100 s; then 100 of
     # c
     phases = {"training": 70.0 + 100 + 165 + 100, "interrupted": 500.0, "starting": 60.0}
-    found = all_attempts(
+    by_run = all_attempts(
         [told(job_of(phases, discount=0.5, outcome=Outcome.COMPLETED), written)], RUNS[:3]
     )
-    shares = [attempts[0].share for attempts in found.values()]
+    shares = [attempts[0].share for attempts in by_run.values()]
     assert [share.own_seconds for share in shares if share] == [100, 165, 100]
     # half of (own + 70 ÷ 3), whole milliseconds of 217.5 s rounded to 218
-    assert sum(Decimal(str(attempts[0].billable_seconds)) for attempts in found.values()) == 218
+    assert sum(Decimal(str(attempts[0].billable_seconds)) for attempts in by_run.values()) == 218
 
 
 @examples(150)
@@ -354,32 +362,32 @@ def test_an_interruption_is_paid_by_the_run_that_it_hit() -> None:
 def test_shares_add_up_to_every_bill(rng: random.Random) -> None:
     runs = [f"{letter}-t{rng.randrange(1, 9)}" for letter in "abcdefghijkl"[: rng.randrange(1, 13)]]
     jobs, ended = random_jobs(rng, runs)
-    found = all_attempts(jobs, runs)
+    by_run = all_attempts(jobs, runs)
     for job, _ in jobs:
         parts = [
-            each
-            for attempts in found.values()
-            for each in attempts
-            if each.job_name == job.job_name
+            attempt
+            for attempts in by_run.values()
+            for attempt in attempts
+            if attempt.job_name == job.job_name
         ]
-        billed = sum(Decimal(str(each.billable_seconds)) for each in parts)
+        billed = sum(Decimal(str(part.billable_seconds)) for part in parts)
         assert billed == Decimal(str(job.billable_seconds))
-        assert sum(each.training_seconds or 0.0 for each in parts) == pytest.approx(
+        assert sum(part.training_seconds or 0.0 for part in parts) == pytest.approx(
             trained_seconds(job), abs=1e-6
         )
         assert all(
-            (each.billable_seconds or 0) >= 0 and (each.training_seconds or 0) >= 0
-            for each in parts
+            (part.billable_seconds or 0) >= 0 and (part.training_seconds or 0) >= 0
+            for part in parts
         )
         is_fault = job.error == "ServiceFault"
         assert sum(
-            each.is_charged_for_faults and each.error == "ServiceFault" for each in parts
+            part.is_charged_for_faults and part.error == "ServiceFault" for part in parts
         ) == int(is_fault)
         assert all(
-            each.share and min(each.share.start_seconds, each.share.own_seconds) >= 0
-            for each in parts
+            part.share and min(part.share.start_seconds, part.share.own_seconds) >= 0
+            for part in parts
         )
-    assert {run_id for run_id in runs if found[run_id][-1].outcome is Outcome.COMPLETED} == ended
+    assert {run_id for run_id in runs if by_run[run_id][-1].outcome is Outcome.COMPLETED} == ended
 
 
 def random_jobs(rng: random.Random, runs: Sequence[str]) -> tuple[list[Told], set[str]]:
@@ -438,14 +446,15 @@ def test_a_damaged_journal_loses_nothing_of_the_bill(data: st.DataObject) -> Non
     files = {key: text for key, text in written.files.items() if key not in missing}
     files[journal] = data.draw(damaged(written.files[journal]))
     job = job_of({"training": 380.0}, outcome=None, error="ServiceFault")
-    found = all_attempts([(job, read_job_journal(files, job_name="job-a1", host_count=1))])
-    parts = [each for attempts in found.values() for each in attempts]
-    assert sum(Decimal(str(each.billable_seconds)) for each in parts) == 380
-    assert sum(each.is_charged_for_faults for each in parts) == 1
+    by_run = all_attempts([(job, read_job_journal(files, job_name="job-a1", host_count=1))])
+    parts = [attempt for attempts in by_run.values() for attempt in attempts]
+    assert sum(Decimal(str(part.billable_seconds)) for part in parts) == 380
+    assert sum(part.is_charged_for_faults for part in parts) == 1
 
 
-def test_a_run_whose_end_came_late_keeps_it_though_it_ran_again() -> None:
-    first, again = written_job(), written_job("job-a2")
+def test_a_late_end_of_a_run_stays_after_a_second_start() -> None:
+    first = written_job()
+    again = written_job("job-a2")
     first.carry("a-t1", 100)
     again.begin("a-t1")
     again.clock += 50
@@ -454,7 +463,7 @@ def test_a_run_whose_end_came_late_keeps_it_though_it_ran_again() -> None:
         told(job_of({"training": 60.0}, name="job-a2", outcome=Outcome.STOPPED_BY_USER), again),
     ]
     attempts = all_attempts(jobs, RUNS[:1])["a-t1"]
-    assert [(each.outcome, each.billable_seconds) for each in attempts] == [
+    assert [(attempt.outcome, attempt.billable_seconds) for attempt in attempts] == [
         (Outcome.COMPLETED, 110),
         (Outcome.COMPLETED, 60),
     ]

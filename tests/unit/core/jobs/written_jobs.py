@@ -13,8 +13,8 @@ START = 1_700_000_000.0
 
 @dataclass(slots=True, kw_only=True)
 class WrittenJob:
-    """``clock``: seconds since the first line of the parents, which run at the same time on each
-    host.
+    """The files of a job; its clock counts seconds since the first line of the parents, which run
+    at the same time on each host.
     """
 
     job_name: str
@@ -28,7 +28,8 @@ class WrittenJob:
 
     def start(self) -> None:
         """A parent on each host; again after an interruption."""
-        self.session_began, self.place = self.clock, 0
+        self.session_began = self.clock
+        self.place = 0
         self.write("parent_started", version=1)
 
     def write(self, event: str, **fields: Any) -> None:
@@ -44,11 +45,14 @@ class WrittenJob:
             self.files[key] = self.files.get(key, b"") + json.dumps(line).encode() + b"\n"
 
     def begin(self, run_id: str) -> None:
-        self.began_at, self.place = self.clock, self.place + 1
+        self.began_at = self.clock
+        self.place = self.place + 1
         self.write("run_began", run_id=run_id, place=self.place)
 
     def end(self, run_id: str, seconds: float, **fields: Any) -> None:
-        """``seconds`` since its begin; with a ``place`` of None, it did not begin."""
+        """Writes the end of a run, so many seconds after its begin; with a ``place`` of None, it
+        did not begin.
+        """
         self.clock += seconds
         own = round((self.clock - self.began_at) * 1000)
         self.write("run_ended", run_id=run_id, reason="exited")

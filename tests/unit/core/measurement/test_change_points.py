@@ -13,17 +13,17 @@ def test_a_second_change_is_measured_by_the_steps_of_its_own_part() -> None:
         (0.5 if step >= 40 else 0.0) + (0.1 if step >= 80 else 0.0) + noise.gauss(0, 0.02)
         for step in range(120)
     ]
-    found = find_regimes(levels)
-    assert [regime.first for regime in found] == [0, 40, pytest.approx(80, abs=4)]
-    assert [regime.level for regime in found] == [
+    regimes = find_regimes(levels)
+    assert [regime.first for regime in regimes] == [0, 40, pytest.approx(80, abs=4)]
+    assert [regime.level for regime in regimes] == [
         pytest.approx(level, abs=0.02) for level in (0.0, 0.5, 0.6)
     ]
 
 
 def test_noise_alone_is_one_regime() -> None:
     noise = random.Random(4)
-    (found,) = find_regimes([noise.gauss(0, 0.03) for _ in range(120)])
-    assert (found.first, found.end) == (0, 120)
+    (regime,) = find_regimes([noise.gauss(0, 0.03) for _ in range(120)])
+    assert (regime.first, regime.end) == (0, 120)
 
 
 def places(*levels: float) -> list[int]:
@@ -43,9 +43,9 @@ def test_a_regime_changes_by_two_percent_at_least_up_or_down() -> None:
 
 
 def test_each_regime_has_the_mean_of_its_steps() -> None:
-    found = find_regimes([1.0, 1.002] * 15 + [1.1] * 10 + [1.25] * 10)
-    assert [(regime.first, regime.end) for regime in found] == [(0, 30), (30, 40), (40, 50)]
-    assert [regime.level for regime in found] == pytest.approx([1.001, 1.1, 1.25])
+    regimes = find_regimes([1.0, 1.002] * 15 + [1.1] * 10 + [1.25] * 10)
+    assert [(regime.first, regime.end) for regime in regimes] == [(0, 30), (30, 40), (40, 50)]
+    assert [regime.level for regime in regimes] == pytest.approx([1.001, 1.1, 1.25])
 
 
 def test_a_change_exceeds_four_of_its_standard_errors() -> None:
@@ -68,15 +68,15 @@ def test_a_drift_is_no_change_however_far_it_goes(shape: str) -> None:
         0.15 * step / 200 if shape == "line" else 0.08 * (1 - exp(-step / 150))
         for step in range(200)
     ]
-    (found,) = find_regimes([level + noise.gauss(0, 0.02) for level in drift])
-    assert (found.first, found.end) == (0, 200)
+    (regime,) = find_regimes([level + noise.gauss(0, 0.02) for level in drift])
+    assert (regime.first, regime.end) == (0, 200)
 
 
 def test_the_tails_of_heavy_noise_are_no_changes() -> None:
-    found = 0
+    changes = 0
     for seed in range(40):
         noise = random.Random(seed)
-        found += (
+        changes += (
             len(
                 find_regimes(
                     [0.02 * (noise.expovariate(1) - noise.expovariate(1)) for _ in range(200)]
@@ -84,10 +84,10 @@ def test_the_tails_of_heavy_noise_are_no_changes() -> None:
             )
             > 1
         )
-    assert found <= 1
+    assert changes <= 1
 
 
-def test_a_change_within_a_drift_is_found_where_it_is() -> None:
+def test_a_change_within_a_drift_is_found_at_its_place() -> None:
     # the jump of 10 % goes down, the drift of 10 % up: the means of both halves are the same
     noise = random.Random(6)
     levels = [

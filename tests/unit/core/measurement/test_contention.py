@@ -54,8 +54,8 @@ def test_shares_of_exactly_the_limits_are_no_contention(
     changes: dict[str, float], is_contended: bool
 ) -> None:
     at_limits = {"steal_share": 0.02, "queue_share": 0.05, "foreign_share": 0.05}
-    found = Contention(**{**at_limits, **changes})
-    assert found.is_contended is is_contended
+    contention = Contention(**{**at_limits, **changes})
+    assert contention.is_contended is is_contended
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,13 @@ def test_shares_of_exactly_the_limits_are_no_contention(
 def test_the_shares_of_a_host_say_whether_a_run_is_contended(
     changes: dict[str, Any], shares: tuple[float, float, float], is_contended: bool
 ) -> None:
-    found = known(measure_contention(session_of(replace(QUIET, **changes))))
-    assert (found.steal_share, found.foreign_share, found.queue_share) == pytest.approx(shares)
-    assert found.is_contended is is_contended
+    contention = known(measure_contention(session_of(replace(QUIET, **changes))))
+    assert (
+        contention.steal_share,
+        contention.foreign_share,
+        contention.queue_share,
+    ) == pytest.approx(shares)
+    assert contention.is_contended is is_contended
 
 
 def test_processes_of_one_machine_are_no_foreign_work_for_each_other() -> None:

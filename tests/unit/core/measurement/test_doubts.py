@@ -51,7 +51,7 @@ def result_of(*tail: str, is_ended: bool = True, outcome: Outcome = Outcome.COMP
     ],
     ids=["plain", "the toolkit's line follows", "of MPI", "of two"],
 )
-def test_a_log_that_ends_in_a_traceback_is_doubtful(tail: tuple[str, ...]) -> None:
+def test_a_log_ending_in_a_traceback_is_doubtful(tail: tuple[str, ...]) -> None:
     result = result_of(*tail)
     assert (result.outcome, result.log_tail) == (Outcome.COMPLETED, tail)
     assert (result.message or "").startswith(SAID)
@@ -74,7 +74,7 @@ def test_another_log_is_not(tail: tuple[str, ...]) -> None:
     assert (result.message, result.log_tail) == (None, ())
 
 
-def test_a_process_that_did_not_close_its_step_log_is_doubtful(snapshot: Snapshot) -> None:
+def test_a_process_with_an_open_step_log_is_doubtful(snapshot: Snapshot) -> None:
     snapshot(result_of(is_ended=False).message)
     assert result_of(is_ended=False, outcome=Outcome.KILLED).message is None
 

@@ -19,7 +19,7 @@ def test_points_know_when_they_were_reached() -> None:
 
 
 @pytest.mark.parametrize("broken", [nan, inf, -inf])
-def test_points_that_are_not_finite_stay_in_the_curve(broken: float) -> None:
+def test_non_finite_points_stay_in_the_curve(broken: float) -> None:
     curve = curve_of(4.0, 3.0, broken, broken)
     assert [point.step for point in curve.points] == [0, 1, 2, 3]
     assert [isnan(point.loss) for point in curve.points] == [False, False, True, True]
@@ -27,7 +27,7 @@ def test_points_that_are_not_finite_stay_in_the_curve(broken: float) -> None:
     assert (curve.last, curve.diverged_at_step) == (3.0, 2)
 
 
-def test_one_loss_that_is_not_finite_marks_the_point_of_many_steps() -> None:
+def test_one_non_finite_loss_marks_the_point_of_many_steps() -> None:
     losses = [1.0] * (2 * MOST_POINTS)
     losses[101] = nan
     curve = curve_of(*losses)

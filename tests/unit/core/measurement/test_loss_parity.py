@@ -16,7 +16,9 @@ from traindyno.core.measurement.loss_parity import (
 from traindyno.core.measurement.run_result import RunResult
 
 Loss = Callable[[int], float | None]
-FIRST, SECOND = make_cell("0000000a", "ddp"), make_cell("0000000b", "fsdp")
+FIRST = make_cell("0000000a", "ddp")
+SECOND = make_cell("0000000b", "fsdp")
+TEMPLATE = completed_result(FIRST, 1)
 
 
 def noisy(factor: float, *, seed: int, spread: float = 0.01) -> Loss:
@@ -31,9 +33,6 @@ def one(cell_is_first: bool, loss: Loss, trial: int = 1) -> RunResult:
 def check_loss_parity(reference: list[RunResult], other: list[RunResult]) -> LossParity:
     (parity,) = check_loss_parities([reference, other])
     return parity
-
-
-TEMPLATE = completed_result(FIRST, 1)
 
 
 def templates(levels: Sequence[float]) -> list[RunResult]:
@@ -51,7 +50,7 @@ def template(level: float) -> RunResult:
 @pytest.mark.parametrize(
     ("factor", "finding"), [(1.0, ParityFinding.AGREES), (1.1, ParityFinding.DIFFERS)]
 )
-def test_curves_of_the_same_work_agree_and_a_loss_that_is_a_tenth_higher_differs(
+def test_curves_of_the_same_work_agree_and_a_loss_higher_by_a_tenth_differs(
     factor: float, finding: ParityFinding
 ) -> None:
     reference = [one(True, noisy(1.0, seed=seed), seed) for seed in (1, 2, 3)]
@@ -75,7 +74,7 @@ def test_one_trial_of_each_cell_can_not_be_told() -> None:
     assert parity.ratio == pytest.approx(1.3, abs=0.02)
 
 
-def test_the_other_cells_tell_the_spread_where_a_cell_has_one_trial() -> None:
+def test_the_other_cells_tell_the_spread_of_a_cell_with_one_trial() -> None:
     single = [one(False, noisy(1.3, seed=2))]
     (parity,) = check_loss_parities(
         [[one(True, noisy(1.0, seed=seed), seed) for seed in (3, 4, 5)], single]
@@ -105,7 +104,7 @@ def test_trials_of_equal_seeds_are_compared_in_pairs() -> None:
         is ParityFinding.AGREES
     )
     # other seeds: Welch's comparison
-    shifted = [replace(each, seed=(each.seed or 0) + 10) for each in templates(other)]
+    shifted = [replace(loss, seed=(loss.seed or 0) + 10) for loss in templates(other)]
     assert check_loss_parity(templates(levels), shifted).finding is ParityFinding.UNDECIDED
 
 
@@ -136,10 +135,10 @@ def test_without_losses_parity_is_unknown() -> None:
 def test_the_spread_of_several_cells_is_pooled_by_degrees_of_freedom() -> None:
     # logs 0 and 0.2: variance 0.02, 1 degree; 0, 0.1 and 0.2: variance 0.01, 2 degrees: (0.02 +
     # 0.02) / 3
-    found = pool_spread([[1.0, exp(0.2)], [1.0, exp(0.1), exp(0.2)], [5.0], []])
-    assert found is not None
-    assert found.variance == pytest.approx(0.04 / 3)
-    assert found.degrees_of_freedom == 3
+    spread = pool_spread([[1.0, exp(0.2)], [1.0, exp(0.1), exp(0.2)], [5.0], []])
+    assert spread is not None
+    assert spread.variance == pytest.approx(0.04 / 3)
+    assert spread.degrees_of_freedom == 3
     assert pool_spread([[1.0, exp(0.2)]]) is None
     # a loss of 0 has no logarithm
     assert pool_spread([[1.0, exp(0.2)], [0.0, 1.0, 2.0]]) is None
@@ -153,7 +152,7 @@ def test_a_loss_of_nought_or_below_has_no_ratio() -> None:
         assert parity.finding is ParityFinding.UNKNOWN
 
 
-def test_the_late_loss_is_that_of_the_second_half_of_the_samples() -> None:
+def test_the_late_loss_is_the_mean_of_the_second_half_of_the_samples() -> None:
     curve = one(True, lambda step: 4.0 if step < 30 else 2.0)
     assert late_loss(curve) == pytest.approx(2.0)
     assert late_loss(one(True, lambda _: None)) is None
@@ -162,17 +161,15 @@ def test_the_late_loss_is_that_of_the_second_half_of_the_samples() -> None:
 def test_several_cells_share_the_significance_of_a_difference() -> None:
     # logarithms log(1.1) ± 0.03632: t = (log(1.1) - log(1.02)) / (0.03632 sqrt(4 / 3) / 2) = 3.6, p
     # one-sided 0.0184
-    reference, other = (
-        templates([2.0] * 4),
-        templates([2.2 * exp(part) for part in (0.03632, -0.03632) * 2]),
-    )
+    reference = templates([2.0] * 4)
+    other = templates([2.2 * exp(part) for part in (0.03632, -0.03632) * 2])
     assert check_loss_parity(reference, other).finding is ParityFinding.DIFFERS
     shared = check_loss_parities([reference, other, reference])
     assert shared[0].finding is ParityFinding.UNDECIDED
     assert check_loss_parity(other, reference).finding is ParityFinding.DIFFERS
 
 
-def test_losses_agree_within_the_tolerance_that_is_given() -> None:
+def test_losses_agree_within_the_given_tolerance() -> None:
     reference = templates([2.0] * 3)
     for level, tolerance, finding in (
         (2.03, 0.05, ParityFinding.AGREES),

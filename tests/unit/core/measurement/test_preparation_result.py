@@ -35,7 +35,7 @@ def prepared(*billable: float | None) -> PreparationResult:
     ("billable", "expected"),
     [((100.0, 20.0), 120.0), ((0.0,), 0.0), ((100.0, None), None), ((), None)],
 )
-def test_the_bill_is_that_of_all_attempts_or_unknown(
+def test_the_bill_is_the_sum_of_all_attempts_or_unknown(
     billable: tuple[float | None, ...], expected: float | None
 ) -> None:
     assert prepared(*billable).billable_seconds == expected

@@ -11,7 +11,8 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log.line import IN_BACKGROUND, phase_line
 from traindyno.core.step_log.reader import read_step_log
 
-LATER, LATEST = START + 100, START + 300
+LATER = START + 100
+LATEST = START + 300
 
 
 def three_sessions() -> dict[str, list[str]]:
@@ -37,16 +38,16 @@ def result_of(files: dict[str, list[str]], **changes: object) -> RunResult:
 
 def test_each_step_is_kept_once() -> None:
     divided = divide_steps(read_step_log(three_sessions()).sessions)
-    assert [list(each.kept.numbers) for each in divided] == [
+    assert [list(session.kept.numbers) for session in divided] == [
         list(range(1, 31)),
         list(range(31, 36)),
         list(range(36, 101)),
     ]
-    assert [list(each.repeated.numbers) for each in divided] == [list(range(31, 41)), [], []]
-    assert [wall_seconds(each.kept) for each in divided] == pytest.approx([30, 5, 65])
+    assert [list(session.repeated.numbers) for session in divided] == [list(range(31, 41)), [], []]
+    assert [wall_seconds(session.kept) for session in divided] == pytest.approx([30, 5, 65])
 
 
-def test_a_session_that_begins_anew_keeps_nothing_of_those_before() -> None:
+def test_a_session_beginning_anew_keeps_no_earlier_one() -> None:
     files = {
         file_name(): log_lines(step_seconds=[1.0] * 40, first_step=1, is_ended=False),
         file_name(start=LATER): log_lines(step_seconds=[1.0] * 50, first_step=1, start=LATER),
@@ -75,7 +76,7 @@ def test_the_phases_of_a_job_explain_its_interrupted_sessions() -> None:
     assert sum(stepping) == pytest.approx(65)
 
 
-def test_time_in_which_spot_had_taken_the_instances_costs_nothing() -> None:
+def test_time_without_spot_instances_costs_nothing() -> None:
     phases = {"training": 115.0, "interrupted": 250.0, "uploading": 5.0}
     receipt = write_receipt(
         [result_of(three_sessions(), phase_seconds=phases, billable_seconds=120.0)]
@@ -93,7 +94,9 @@ def checkpointed(write_seconds: float = 20.0) -> dict[str, list[str]]:
     """
     files = {}
     for rank in range(2):
-        after, time, step_seconds = [], START, []
+        after = []
+        time = START
+        step_seconds = []
         for step in range(200):
             step_seconds.append(3.0 if step and step % 50 == 0 else 1.0)
             if step and step % 50 == 0:
@@ -132,7 +135,7 @@ def test_a_write_in_the_background_takes_no_time_from_the_steps() -> None:
     assert quick.throughput == slow.throughput
 
 
-def test_losses_of_an_earlier_job_whose_steps_were_kept_are_timed_from_its_begin() -> None:
+def test_losses_of_an_earlier_job_with_kept_steps_are_timed_from_its_begin() -> None:
     files = {
         file_name(job="job-a1"): log_lines(step_seconds=[1.0] * 30, first_step=1, is_ended=False),
         file_name(job="job-a2", start=LATER): log_lines(

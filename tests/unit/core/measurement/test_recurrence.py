@@ -84,9 +84,9 @@ def test_stalls_at_equal_distances_come_at_their_period() -> None:
 
 def test_a_long_stall_among_short_ones_is_judged_by_itself() -> None:
     stalls = [*stalls_at(40, 80, 120), *stalls_at(60, seconds=90.0)]
-    found = classify_stalls(stalls, count=150)
-    assert [event.steps_between for event in found.recurring] == [40]
-    assert [stall.first for stall in found.single] == [60]
+    stalled = classify_stalls(stalls, count=150)
+    assert [event.steps_between for event in stalled.recurring] == [40]
+    assert [stall.first for stall in stalled.single] == [60]
 
 
 def test_stalled_steps_next_to_each_other_are_one_stall() -> None:
@@ -97,7 +97,7 @@ def test_stalled_steps_next_to_each_other_are_one_stall() -> None:
     assert stall.seconds == pytest.approx(5.0)
 
 
-def test_a_step_that_is_a_fifth_longer_is_no_stall() -> None:
+def test_a_step_longer_by_a_fifth_is_no_stall() -> None:
     seconds = [1.0] * 20 + [1.2] + [1.0] * 20
     assert find_stalls(seconds, log_levels(seconds)) == ()
 
@@ -119,7 +119,7 @@ def test_three_of_a_kind_may_be_off_by_a_step_and_a_half(last: int, steps_betwee
     assert event.steps_between == pytest.approx(steps_between)
 
 
-def test_the_spread_of_recurring_phases_is_that_of_their_mean_by_steps() -> None:
+def test_the_spread_of_recurring_phases_is_for_their_mean_by_steps() -> None:
     (event,) = classify_phases({40: {"save": 4.0}, 80: {"save": 8.0}}, count=120).recurring
     # variance 8 of two, in 40 steps
     assert event.seconds == 6
@@ -130,12 +130,12 @@ def test_the_spread_of_recurring_phases_is_that_of_their_mean_by_steps() -> None
 def test_stalls_of_one_cause_differ_by_a_factor_of_three_at_most(
     longer: float, is_one_cause: bool
 ) -> None:
-    found = classify_stalls([*stalls_at(30), *stalls_at(41, seconds=longer)], count=100)
-    assert bool(found.recurring) is is_one_cause
-    assert len(found.single) == (0 if is_one_cause else 2)
+    stalled = classify_stalls([*stalls_at(30), *stalls_at(41, seconds=longer)], count=100)
+    assert bool(stalled.recurring) is is_one_cause
+    assert len(stalled.single) == (0 if is_one_cause else 2)
 
 
-def test_a_stall_is_as_long_as_what_it_takes_beyond_its_neighbours_level() -> None:
+def test_a_stall_is_the_time_beyond_its_neighbours_level() -> None:
     # seven slow steps are a stall, of eight among fifteen the slow ones are the level
     for slow, expected in ((7, [(20, 26)]), (8, [])):
         seconds = [1.0] * 20 + [2.0] * slow + [1.0] * 20

@@ -29,8 +29,8 @@ def phases_of(*, warmup_steps: int, **attempt: object) -> dict[str, float]:
 
 
 def test_each_second_is_in_one_phase() -> None:
-    found = phases_of(warmup_steps=2)
-    assert list(found) == [
+    phases = phases_of(warmup_steps=2)
+    assert list(phases) == [
         "starting",
         "downloading",
         "load",
@@ -43,13 +43,13 @@ def test_each_second_is_in_one_phase() -> None:
         "uploading",
     ]
     expected = {"load": 3, "first_step": 5, "warmup": 2, "steady": 2.5, "save": 0.5, "evaluate": 4}
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    assert {name: phases[name] for name in expected} == pytest.approx(expected)
     # the service calls 100 s training
-    assert found["other"] == pytest.approx(100 - 17)
-    assert (found["starting"], found["uploading"]) == (60, 20)
+    assert phases["other"] == pytest.approx(100 - 17)
+    assert (phases["starting"], phases["uploading"]) == (60, 20)
 
 
-def test_what_a_job_does_before_and_after_the_program_has_its_name() -> None:
+def test_the_work_of_a_job_before_and_after_the_program_has_its_name() -> None:
     """The job's training begins 43 s before the log's first phase. In a shared job the run has the
     job's start and end as if it were alone in it: downloads and uploads are beside the training.
     """
@@ -75,8 +75,8 @@ def test_what_a_job_does_before_and_after_the_program_has_its_name() -> None:
 def test_warm_up_is_the_rest_of_the_steps_before_the_steady_ones(
     warmup_steps: int, expected: dict[str, float]
 ) -> None:
-    found = phases_of(warmup_steps=warmup_steps)
-    stepping = {name: found[name] for name in ("first_step", "warmup", "steady") if name in found}
+    phases = phases_of(warmup_steps=warmup_steps)
+    stepping = {name: phases[name] for name in ("first_step", "warmup", "steady") if name in phases}
     assert stepping == pytest.approx(expected)
 
 
@@ -84,8 +84,8 @@ def test_a_log_longer_than_its_job_leaves_nothing_over_and_attempts_add_up() -> 
     assert phases_of(warmup_steps=2, phase_seconds={"training": 10.0})["other"] == 0
     assert "other" not in phases_of(warmup_steps=2, phase_seconds={"starting": 10.0})
     twice = [make_attempt(number=number) for number in (1, 2)]
-    found = measure_phases(twice, None, None, warmup_steps=0)
-    assert found == {"starting": 120.0, "downloading": 40.0, "other": 200.0, "uploading": 40.0}
+    phases = measure_phases(twice, None, None, warmup_steps=0)
+    assert phases == {"starting": 120.0, "downloading": 40.0, "other": 200.0, "uploading": 40.0}
 
 
 def test_steps_of_other_sessions_are_without_their_phases() -> None:
@@ -101,18 +101,18 @@ def test_steps_of_other_sessions_are_without_their_phases() -> None:
     log = read_step_log(files)
     assert log.measured is not None
     first, measured = divide_steps(log.sessions)
-    found = measure_phases(
+    phases = measure_phases(
         [make_attempt()], log.measured, tabulate_steps(log.measured), warmup_steps=1, others=[first]
     )
     assert measured.session is log.measured
     # three steps are kept, of which half a second was a save; the fourth one was done again
-    assert (found["earlier_steps"], found["repeated_steps"], found["save"]) == pytest.approx(
+    assert (phases["earlier_steps"], phases["repeated_steps"], phases["save"]) == pytest.approx(
         (2.5, 1.0, 0.5)
     )
 
 
 def test_a_session_without_steps_has_its_phases_only() -> None:
     (session,) = read_step_log({file_name(): log_lines(step_seconds=[], before=BEFORE)}).sessions
-    found = measure_phases([make_attempt()], session, tabulate_steps(session), warmup_steps=0)
-    assert found["load"] == 3
-    assert not {"first_step", "warmup", "steady"} & found.keys()
+    phases = measure_phases([make_attempt()], session, tabulate_steps(session), warmup_steps=0)
+    assert phases["load"] == 3
+    assert not {"first_step", "warmup", "steady"} & phases.keys()

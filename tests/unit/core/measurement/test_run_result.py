@@ -32,7 +32,7 @@ def test_two_instances_take_twice_the_instance_hours() -> None:
     assert two.usd == 2 * (one.usd or 0)
 
 
-def test_the_loss_is_the_mean_over_the_ranks_that_know_it() -> None:
+def test_the_loss_is_the_mean_over_the_ranks_knowing_it() -> None:
     def of_rank(rank: int, loss: float | None) -> list[str]:
         return log_lines(rank=rank, world_size=3, step_seconds=[1.0] * 8, loss=lambda _: loss)
 
@@ -52,7 +52,7 @@ def test_a_document_reads_back_equal_and_is_plain_json() -> None:
     assert type(run_result_document(result)["outcome"]) is str
 
 
-def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
+def test_undecided_parts_of_a_run_are_stored_and_read() -> None:
     seconds = [1.0 + 0.001 * step for step in range(200)]
     seconds[120] += 40.0
     result = result_from(step_log_of(seconds))
@@ -66,14 +66,14 @@ def test_what_a_run_leaves_undecided_is_stored_and_read() -> None:
     assert measured.drift.change == pytest.approx(0.18, abs=0.01)
 
 
-def test_peak_memory_is_the_most_that_any_step_reports() -> None:
+def test_peak_memory_is_the_largest_of_all_steps() -> None:
     measured = completed_result(make_cell(), 1).measured
     assert measured is not None
     # 1,000 bytes at the first of 61 steps, and one more at each following step
     assert measured.peak_memory_bytes == 1060
 
 
-def test_a_loss_that_is_no_number_is_kept_as_the_step_where_it_broke() -> None:
+def test_a_loss_without_a_number_is_kept_as_the_step_of_its_break() -> None:
     nan = float("nan")
     result = result_from(
         step_log_of([1.0] * 10, loss=lambda step: nan if step >= 6 else 3.0),
@@ -123,7 +123,7 @@ def test_the_peak_is_known_for_sixteen_bit_formats_only() -> None:
     assert utilization(Precision.FP32) is None
 
 
-def test_a_completed_run_whose_log_says_that_the_loss_diverged_has_diverged() -> None:
+def test_a_completed_run_with_a_diverged_loss_in_its_log_has_diverged() -> None:
     log = step_log_of(
         [1.0] * 60, after=[line.error_line(START + 9, "loss_diverged", "the loss of step 4 is nan")]
     )
@@ -152,7 +152,7 @@ def test_steps_without_samples_have_no_throughput() -> None:
     assert project_run(result) is None
 
 
-def test_a_completed_run_of_which_only_the_first_rank_logged_says_so(snapshot: Snapshot) -> None:
+def test_a_completed_run_with_a_log_of_the_first_rank_only_says_so(snapshot: Snapshot) -> None:
     result = result_from(step_log_of([1.0] * 60, world_size=2))
     assert result.outcome is Outcome.USER_CODE_ERROR
     snapshot(str(result.message))

@@ -26,7 +26,7 @@ def test_lone_stalls_are_part_of_the_steady_state() -> None:
     assert median(cuts) <= 3
 
 
-def test_stalls_do_not_hide_where_warm_up_ends() -> None:
+def test_stalls_do_not_hide_the_end_of_the_warm_up() -> None:
     def cut(seed: int) -> int:
         source = random.Random(seed)
         levels = [30.0] + [1.5] * 9 + [1.0] * 190
@@ -56,26 +56,26 @@ def test_the_latest_regime_counts(levels: list[float], warmup_steps: int) -> Non
 @pytest.mark.parametrize("slower", [0.7, 1.3])
 def test_a_change_near_the_end_ends_no_warm_up_and_counts_as_a_drift(slower: float) -> None:
     seconds = noisy([1.0] * 180 + [slower] * 20, spread=0.01)
-    found = measure_step_time(seconds)
-    assert found.steady_state.warmup_steps == 1
-    assert found.seconds == pytest.approx(sum(seconds[1:]) / 199)
-    assert found.drift is not None
+    measured = measure_step_time(seconds)
+    assert measured.steady_state.warmup_steps == 1
+    assert measured.seconds == pytest.approx(sum(seconds[1:]) / 199)
+    assert measured.drift is not None
     # as far as the latest level is from the mean, or farther
-    assert 3.5 * found.drift.change / log(slower) > 0.9
+    assert 3.5 * measured.drift.change / log(slower) > 0.9
     lasting = measure_step_time(noisy([1.0] * 150 + [slower] * 50, spread=0.01))
     assert lasting.steady_state.warmup_steps == 150
 
 
 @pytest.mark.parametrize("period", [40, 60, 80])
-def test_levels_that_return_are_no_drift(period: int) -> None:
+def test_returning_levels_are_no_drift(period: int) -> None:
     seconds = noisy(
         [1 + 0.06 * (step % period) / period for step in range(5 * period)], spread=0.01
     )
-    found = measure_step_time(seconds)
-    assert found.steady_state.is_reached
-    assert found.drift is not None
+    measured = measure_step_time(seconds)
+    assert measured.steady_state.is_reached
+    assert measured.drift is not None
     # each of the five slopes rises by 6 %
-    assert abs(found.drift.change) < 0.02
+    assert abs(measured.drift.change) < 0.02
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_a_noisy_slower_stretch_is_one_stall_and_does_not_recur() -> None:
     shares = []
     for seed in range(15):
         seconds = noisy([1.0] * 200 + [1.05] * 150 + [1.0] * 150, seed=seed)
-        found = measure_step_time(seconds)
-        assert all(event.count == 1 for event in found.recurring)
-        steps = seconds[found.steady_state.warmup_steps :]
-        assert found.seconds == pytest.approx(sum(steps) / len(steps))
-        shares.append(sum(stall.share for stall in found.undecided_stalls))
+        measured = measure_step_time(seconds)
+        assert all(event.count == 1 for event in measured.recurring)
+        steps = seconds[measured.steady_state.warmup_steps :]
+        assert measured.seconds == pytest.approx(sum(steps) / len(steps))
+        shares.append(sum(stall.share for stall in measured.undecided_stalls))
     # 150 steps x 0.05 s of 507.5 s
     assert median(shares) == pytest.approx(7.5 / 507.5, rel=0.15)
 
@@ -153,7 +153,7 @@ def test_ten_thousand_steps_take_less_than_a_second() -> None:
 
 
 @pytest.mark.parametrize("given", [3, 5])
-def test_a_given_warm_up_that_takes_all_steps_leaves_none(given: int) -> None:
+def test_a_given_warm_up_of_all_steps_leaves_none(given: int) -> None:
     steady = find_steady_state([1.0] * 3, warmup_steps=given)
     assert (steady.warmup_steps, steady.is_reached) == (3, False)
     assert steady.reason == f"3 steps ran and the suite's warm-up takes {given}"
@@ -185,18 +185,18 @@ def test_six_steps_are_enough_to_see_warm_up_end_and_five_are_not() -> None:
     )
 
 
-def test_a_level_that_returns_has_not_ended() -> None:
+def test_a_returning_level_has_not_ended() -> None:
     # the faster stretch is a part of the run: two levels that take turns are both in the rate
     seconds = [1.0] * 50 + [0.7] * 30 + [1.0] * 60
-    found = measure_step_time(seconds)
-    assert found.steady_state.warmup_steps == 1
-    assert found.seconds == pytest.approx(sum(seconds[1:]) / 139)
+    measured = measure_step_time(seconds)
+    assert measured.steady_state.warmup_steps == 1
+    assert measured.seconds == pytest.approx(sum(seconds[1:]) / 139)
     turns = [1.3] * 40 + [1.0] * 40 + [1.3] * 40 + [1.0] * 40 + [1.3] * 40
     assert measure_step_time(turns).seconds == pytest.approx(sum(turns[1:]) / 199)
     assert measure_step_time(turns[:160]).seconds == pytest.approx(sum(turns[1:160]) / 159)
 
 
-def test_what_came_before_the_latest_level_ends_even_if_it_returned_once() -> None:
+def test_levels_before_the_latest_one_end_even_after_one_return() -> None:
     assert find_steady_state([1.3] * 40 + [1.6] * 40 + [1.3] * 40 + [1.0] * 80).warmup_steps == 120
 
 
@@ -235,7 +235,8 @@ def test_the_drift_over_the_window_is_the_slope_within_all_regimes() -> None:
     assert window.first == 80
     # 60 steps after the first tenth, and 120: they count by the squares of their distances from the
     # middle
-    before, after = 60 * (60**2 - 1), 120 * (120**2 - 1)
+    before = 60 * (60**2 - 1)
+    after = 120 * (120**2 - 1)
     slope = (0.0006 * before + 0.0003 * after) / (before + after)
     assert window.drift is not None
     assert window.drift.change == pytest.approx(slope * 119)
@@ -245,7 +246,7 @@ def test_the_drift_over_the_window_is_the_slope_within_all_regimes() -> None:
     )
 
 
-def test_a_change_of_level_and_what_comes_in_the_first_tenth_are_no_drift() -> None:
+def test_a_change_of_level_and_changes_in_the_first_tenth_are_no_drift() -> None:
     assert find_steady_state(noisy([1.6] * 80 + [1.0] * 120, spread=0.02)).is_reached
     settling = [1.0 + 0.2 * exp(-step / 6) for step in range(200)]
     assert find_steady_state(noisy(settling, spread=0.02)).is_reached

@@ -36,10 +36,10 @@ def test_a_wait_within_a_stall_is_no_more_than_the_whole_step() -> None:
             step_seconds=[2.1 if step % 50 == 40 else 0.1 for step in range(STEPS)]
         )
     ]
-    for each in lines:
-        if each["kind"] == "step":
-            each["wait_seconds"] = max(0.0, each["end"] - each["begin"] - 0.1)
-    parts = parts_of({file_name(): [json.dumps(each) + "\n" for each in lines]})
+    for document in lines:
+        if document["kind"] == "step":
+            document["wait_seconds"] = max(0.0, document["end"] - document["begin"] - 0.1)
+    parts = parts_of({file_name(): [json.dumps(document) + "\n" for document in lines]})
     # 40 ms of 140 ms
     assert parts.share(parts.waiting) == pytest.approx(0.04 / 0.14, abs=0.02)
 

@@ -71,7 +71,7 @@ def test_a_phase_between_steps_counts_as_it_was_seen_unless_it_happens_once(
     assert throughput.seconds == pytest.approx(seconds)
 
 
-def test_time_between_steps_that_nothing_explains_does_count() -> None:
+def test_unexplained_time_between_steps_counts() -> None:
     lines = (
         log_lines(step_seconds=[1.0], is_ended=False)
         + log_lines(step_seconds=[1.0], first_step=1, start=START + 3)[1:]
@@ -92,7 +92,8 @@ def test_utilization_of_a_mesh_is_of_all_its_devices(micro_batch_waits: float) -
     """Pipeline 2 x shard 2 x tensor 2: two replicas of four processes, which log a quarter of their
     tokens each.
     """
-    of_replica, seconds = 4000, 0.5 + micro_batch_waits
+    of_replica = 4000
+    seconds = 0.5 + micro_batch_waits
     table = table_of(
         *(
             log_lines(rank=rank, world_size=8, step_seconds=[seconds] * 4, tokens=of_replica // 4)
@@ -110,7 +111,7 @@ def test_an_unknown_peak_leaves_utilization_unknown() -> None:
     assert measure(table, flops_per_token=6e9).model_flops_utilization is None
 
 
-def test_tokens_that_a_step_did_not_count_are_unknown() -> None:
+def test_tokens_not_counted_in_a_step_are_unknown() -> None:
     assert measure(table_of(log_lines(step_seconds=[1.0], tokens=None))).tokens_per_second is None
 
 
@@ -124,9 +125,9 @@ def test_no_steps_after_warm_up_is_no_throughput() -> None:
 
 
 def test_percentiles_lie_between_neighbours() -> None:
-    found = summarize_step_times([9.0, 1.0, 2.0, 3.0])
+    summary = summarize_step_times([9.0, 1.0, 2.0, 3.0])
     # position 0.99 x 3 = 2.97: 3 + 0.97 x (9 - 3)
-    assert (found.mean_seconds, found.p50_seconds, found.p99_seconds) == pytest.approx(
+    assert (summary.mean_seconds, summary.p50_seconds, summary.p99_seconds) == pytest.approx(
         (3.75, 2.5, 8.82)
     )
     assert summarize_step_times([4.0]).p99_seconds == 4.0

@@ -26,7 +26,7 @@ def usd(text: str) -> Decimal:
         ("9", "7.01", Decision.REFUSE),
     ],
 )
-def test_a_job_starts_waits_or_is_refused_by_what_it_may_cost(
+def test_a_job_starts_waits_or_is_refused_by_its_possible_cost(
     exposed: str, spent: str, decision: Decision
 ) -> None:
     admission = admit_cost(
@@ -42,7 +42,7 @@ def test_a_refusal_names_the_sums(snapshot: Snapshot) -> None:
     snapshot(refused.reason)
 
 
-def test_a_job_that_could_outlast_the_suite_is_not_started(snapshot: Snapshot) -> None:
+def test_a_job_possibly_outlasting_the_suite_is_not_started(snapshot: Snapshot) -> None:
     # four hours less half an hour is 12,600 s after the beginning
     assert (
         admit_time(
@@ -57,7 +57,7 @@ def test_a_job_that_could_outlast_the_suite_is_not_started(snapshot: Snapshot) -
     snapshot(of_minutes.reason)
 
 
-def test_a_running_job_needs_what_it_will_have_cost_when_it_can_be_stopped() -> None:
+def test_a_running_job_needs_its_cost_until_its_next_possible_stop() -> None:
     # 1000 s billed, 60 s to the next look and 120 s to stop, on 2 instances at 3.60 USD/h (0.001
     # USD/s)
     needed = needed_reservation_usd(

@@ -39,7 +39,7 @@ def cell(**settings: Any) -> Cell:
         ),
     ],
 )
-def test_degrees_that_people_avoid_get_a_caution(settings: dict[str, Any], said: list[str]) -> None:
+def test_uncommon_degrees_get_a_caution(settings: dict[str, Any], said: list[str]) -> None:
     notes = list(composition_notes([cell(**settings)]))
     assert len(notes) == len(said)
     for note, part in zip(notes, said, strict=True):

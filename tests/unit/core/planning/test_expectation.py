@@ -39,12 +39,17 @@ KNOWN = {
 
 
 def test_runs_start_as_soon_as_another_one_ends() -> None:
-    found = expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=2)
+    expected = expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=2)
     # 100 and 400 s at once, 100 s after the first; the last one from 200 s to 600 s
-    assert found.hours == Decimal(600) / 3600
+    assert expected.hours == Decimal(600) / 3600
     # two trials of 50 s on one instance and of 200 s on two, at a cent a second
-    assert found.usd == found.usd_of_known == Decimal(9)
-    assert (found.cells, found.known_cells, found.past_runs, found.is_simulated) == (2, 2, 5, True)
+    assert expected.usd == expected.usd_of_known == Decimal(9)
+    assert (expected.cells, expected.known_cells, expected.past_runs, expected.is_simulated) == (
+        2,
+        2,
+        5,
+        True,
+    )
     assert expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=1).hours == Decimal(1000) / 3600
 
 
@@ -63,9 +68,9 @@ def test_a_round_begins_when_the_one_before_has_ended() -> None:
 
 
 def test_a_cell_without_history_leaves_the_whole_unknown() -> None:
-    found = expect([JOBS], {"00000001": KNOWN["00000001"]}, usd_per_hour=PRICE, concurrency=1)
-    assert (found.usd, found.hours, found.usd_of_known) == (None, None, Decimal(1))
-    assert (found.cells, found.known_cells, found.is_simulated) == (2, 1, False)
+    expected = expect([JOBS], {"00000001": KNOWN["00000001"]}, usd_per_hour=PRICE, concurrency=1)
+    assert (expected.usd, expected.hours, expected.usd_of_known) == (None, None, Decimal(1))
+    assert (expected.cells, expected.known_cells, expected.is_simulated) == (2, 1, False)
     nothing = expect([JOBS], {}, usd_per_hour=PRICE, concurrency=1)
     assert (nothing.usd_of_known, nothing.known_cells, nothing.past_runs) == (None, 0, 0)
     unpriced = expect([JOBS], KNOWN, usd_per_hour=None, concurrency=1)
@@ -77,17 +82,17 @@ def test_a_cell_without_history_leaves_the_whole_unknown() -> None:
 def test_lanes_add_up(missing: bool) -> None:
     whole = expect([JOBS], KNOWN, usd_per_hour=PRICE, concurrency=1)
     other = expect([JOBS], {} if missing else {**KNOWN}, usd_per_hour=PRICE, concurrency=1)
-    found = expect_all([whole, other], hours=Decimal(2))
-    assert found.hours == Decimal(2)
-    assert found.usd == (None if missing else Decimal(18))
-    assert found.usd_of_known == Decimal(9 if missing else 18)
-    assert (found.cells, found.known_cells, found.past_runs) == (
+    expected = expect_all([whole, other], hours=Decimal(2))
+    assert expected.hours == Decimal(2)
+    assert expected.usd == (None if missing else Decimal(18))
+    assert expected.usd_of_known == Decimal(9 if missing else 18)
+    assert (expected.cells, expected.known_cells, expected.past_runs) == (
         (4, 2, 5) if missing else (4, 4, 10)
     )
-    assert found.is_simulated
+    assert expected.is_simulated
 
 
-def test_what_a_shared_job_has_once_is_expected_once() -> None:
+def test_single_phases_of_a_shared_job_are_expected_once() -> None:
     cells = [make_cell(f"{index:08x}", f"cell {index}") for index in (1, 2, 3)]
     runs = tuple(trial_runs("e", cells, [1]))
     known = {
@@ -97,8 +102,8 @@ def test_what_a_shared_job_has_once_is_expected_once() -> None:
         for cell in cells
     }
     shared = Job(execution_id="e", job_id="j1", runs=runs)
-    found = expect([[shared]], known, usd_per_hour=PRICE, concurrency=1)
+    expected = expect([[shared]], known, usd_per_hour=PRICE, concurrency=1)
     # 300 + 3 x 100 s; billed are 120 + 3 x 80 s, at a cent a second
-    assert (found.hours, found.usd) == (Decimal(600) / 3600, Decimal("3.6"))
+    assert (expected.hours, expected.usd) == (Decimal(600) / 3600, Decimal("3.6"))
     apart = expect([[separate_job(run) for run in runs]], known, usd_per_hour=PRICE, concurrency=1)
     assert (apart.hours, apart.usd) == (Decimal(1200) / 3600, Decimal(6))

@@ -44,7 +44,7 @@ def plan(suite: Suite, *histories: CellHistory, usage: int = 100) -> Plan:
         execution_id="e",
         prices={"ml.g5.xlarge": price("ml.g5.xlarge", "3.6")},
         quotas=readings(suite, usage=usage, across_all=100),
-        histories={each.cell_id: each for each in histories},
+        histories={cell_history.cell_id: cell_history for cell_history in histories},
     )
 
 
@@ -67,13 +67,13 @@ def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() 
             for number, (host, seconds) in enumerate(trials)
         )
 
-    found = known(learned())
+    scatter = known(learned())
     # see test_hosts.py: 0.02^2 with 3 degrees, and ln(1.1) = 0.0953 between two hosts: 0.00454 with
     # 1
-    one = found[HostClass.ONE_HOST]
+    one = scatter[HostClass.ONE_HOST]
     assert one.deviation == pytest.approx(((3 * 0.0004 + 0.00454) / 4) ** 0.5, rel=1e-2)
     assert "earlier executions" in one.source
-    assert found[HostClass.MANY_HOSTS] == STATED_PRIORS[HostClass.MANY_HOSTS]
+    assert scatter[HostClass.MANY_HOSTS] == STATED_PRIORS[HostClass.MANY_HOSTS]
     several = known(learned(lambda host: f"{host}1 {host}2"))
     assert several[HostClass.MANY_HOSTS].degrees_of_freedom == 4
     waiting = known(learned(data_wait_share=0.3))
@@ -101,7 +101,7 @@ def test_the_spread_of_hosts_is_learned_from_measured_trials_on_several_hosts() 
         Outcome.STOPPED_BY_USER,
     ],
 )
-def test_a_run_that_something_else_ended_tells_nothing(outcome: Outcome) -> None:
+def test_a_run_ended_by_something_else_tells_nothing(outcome: Outcome) -> None:
     assert learn_from(small_suite(), [past(outcome=outcome)]) == {}
 
 
@@ -139,21 +139,21 @@ def test_more_or_fewer_steps_than_last_time_take_their_own_time(
         ({"least_seconds": 200, "max_steps": 100}, {"steps": 200}, 401.0),
     ],
 )
-def test_a_run_that_sets_its_own_number_of_steps_is_expected_to_do_so_again(
+def test_a_run_with_its_own_number_of_steps_is_expected_to_repeat_it(
     given: dict[str, Any], earlier: dict[str, Any], billable: float
 ) -> None:
     suite = small_suite(measurement={"max_steps": 200, **given})
     assert learn_from(suite, [past(**earlier)])["cell"].billable_seconds == billable
 
 
-def test_a_script_whose_run_was_short_is_told_so(snapshot: Snapshot) -> None:
+def test_a_script_with_a_short_run_is_told_so(snapshot: Snapshot) -> None:
     suite = parse_suite(script_document())
     cell = suite.cells[0].cell_id
     runs = [{"steps": 20, "mean_step_seconds": 0.05}, {"steps": 20, "mean_step_seconds": 0.5}]
 
     def told(*earlier: dict[str, Any]) -> str | None:
-        found = learn_from(suite, [past(cell_id=cell, **each) for each in earlier])
-        return short_script_text(suite, plan(suite, *found.values()))
+        histories = learn_from(suite, [past(cell_id=cell, **changes) for changes in earlier])
+        return short_script_text(suite, plan(suite, *histories.values()))
 
     snapshot(told(*runs) or "")
     assert told(runs[1]) is None
@@ -172,6 +172,11 @@ def test_no_run_is_expected_to_be_billed_for_longer_than_its_attempts_can_be() -
     assert (
         learn_from(suite, [past(billable_seconds=1200.0, attempts=2)])["cell"].billable_seconds
         == 1200.0
+    )
+    once = small_suite(limits={**LIMITS, "max_job_seconds": 10, "max_attempts": 1})
+    assert (
+        learn_from(once, [past(billable_seconds=1200.0, attempts=2)])["cell"].billable_seconds
+        == 970.0
     )
 
 
@@ -198,8 +203,8 @@ def test_work_is_the_same_whatever_the_goal_the_limits_and_the_matrix() -> None:
         assert work_id_of(small_suite(**changes)) != work_id_of(suite)
     # Their jobs do the same: one checkpoint.
     minutes = (
-        {"workload": {**workload, "full_run": {"checkpoint_every_minutes": each}}}
-        for each in (10, 30)
+        {"workload": {**workload, "full_run": {"checkpoint_every_minutes": minutes_between}}}
+        for minutes_between in (10, 30)
     )
     assert len({work_id_of(small_suite(**changes)) for changes in minutes}) == 1
     targets = [

@@ -22,7 +22,7 @@ def test_a_run_has_the_suites_limits_and_its_instances() -> None:
     assert terms.worst_case_usd(Decimal("1.50")) == Decimal("2.25")
 
 
-def test_a_preparation_is_one_instance_of_its_own() -> None:
+def test_a_preparation_has_one_instance_of_its_own() -> None:
     suite = small_suite()
     owner = DataPreparation(execution_id="e", key="0" * 64, packing=True, instance="ml.m5.xlarge")
     terms = job_terms(owner, suite)

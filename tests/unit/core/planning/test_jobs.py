@@ -22,6 +22,8 @@ from traindyno.core.suite.suite import Run, Suite
 SHARED = {"trials": 4, "jobs": "shared"}
 STATE_BYTES = 256 * 1024
 TYPES = ["ml.g5.12xlarge", "ml.g6.12xlarge", "ml.p4d.24xlarge"]
+OLD_IMAGE = {"image": "pytorch-training:1.12-gpu-py38"}
+UNPACKED = "a tarball that traindyno run has not packed"
 
 
 def shared_suite(**changes: Any) -> Suite:
@@ -44,7 +46,7 @@ def random_suite(rng: random.Random) -> Suite:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_run_is_in_one_job_with_runs_that_agree_in_what_a_job_fixes(seed: int) -> None:
+def test_each_run_is_in_one_job_with_runs_agreeing_in_its_fixed_settings(seed: int) -> None:
     suite = random_suite(random.Random(seed))
     runs = runs_of(suite)
     jobs = share_jobs(runs, suite)
@@ -113,10 +115,6 @@ def test_separate_gives_each_run_its_own_job() -> None:
     assert [job.job_id for job in jobs] == [run.run_id for run in runs_of(suite)]
 
 
-OLD_IMAGE = {"image": "pytorch-training:1.12-gpu-py38"}
-UNPACKED = "a tarball that traindyno run has not packed"
-
-
 @pytest.mark.parametrize(
     ("workload", "training", "why"),
     [
@@ -136,7 +134,7 @@ UNPACKED = "a tarball that traindyno run has not packed"
         ({"source": "s3://results/code/0a1b/sourcedir.tar.gz"}, {}, UNPACKED),
     ],
 )
-def test_a_script_that_the_parent_can_not_start_stands_alone(
+def test_a_script_without_a_start_by_the_parent_stands_alone(
     workload: dict[str, Any], training: dict[str, str], why: str | None
 ) -> None:
     document = script_document(
@@ -150,13 +148,13 @@ def test_a_script_that_the_parent_can_not_start_stands_alone(
         assert reason is None if why is None else why in str(reason)
 
 
-def test_a_run_that_saves_its_model_stands_alone() -> None:
+def test_a_run_saving_its_model_stands_alone() -> None:
     suite = shared_suite(measurement={**SHARED, "save_model": True})
     assert all("saves its model" in (why_alone(cell, suite) or "") for cell in suite.cells)
     assert not any(job.is_shared for job in share_jobs(runs_of(suite), suite))
 
 
-def test_jobs_are_filled_to_half_of_the_limit_by_what_earlier_runs_took() -> None:
+def test_jobs_are_filled_to_half_of_the_limit_by_times_of_earlier_runs() -> None:
     suite = shared_suite(matrix={"batch_size_per_device": list(range(1, 13))}, baseline={})
     cells = suite.cells
     histories = {cell.cell_id: past_cell(cell.cell_id, 300) for cell in cells}
@@ -195,12 +193,13 @@ def test_a_further_job_of_a_race_runs_its_cells_forward_and_backward() -> None:
 
 
 @pytest.mark.parametrize(("search", "is_first"), [("race", True), ("grid", False)])
-def test_a_race_begins_with_the_baseline_that_the_suite_names(search: str, is_first: bool) -> None:
+def test_a_race_begins_with_the_baseline_of_the_suite(search: str, is_first: bool) -> None:
     """It is measured in full, and each slow cell is ended early; the order of the others is
     drawn.
     """
     suite = with_baseline(search)
-    baseline, cells = suite.baseline_cell, suite.cells
+    baseline = suite.baseline_cell
+    cells = suite.cells
     orders = [order_of(str(number), cells, [1], 1, suite) for number in range(30)]
     assert all(order[0] == baseline.cell_id for order in orders) is is_first
     assert len({order[1] for order in orders}) >= 3
@@ -218,9 +217,10 @@ def test_the_job_after_the_first_one_has_its_order_reversed_also_with_a_baseline
         assert order_of(str(number), cells, [2, 3], 2, suite) == [*first[::-1], *first]
 
 
-def test_later_jobs_of_a_race_have_the_baseline_where_it_is_drawn() -> None:
+def test_later_jobs_of_a_race_have_the_baseline_at_its_drawn_place() -> None:
     suite = with_baseline("race")
-    baseline, cells = suite.baseline_cell, suite.cells
+    baseline = suite.baseline_cell
+    cells = suite.cells
     places = {
         order_of(str(number), cells, [3], 3, suite).index(baseline.cell_id) for number in range(60)
     }
@@ -228,9 +228,10 @@ def test_later_jobs_of_a_race_have_the_baseline_where_it_is_drawn() -> None:
 
 
 @pytest.mark.parametrize("search", ["race", "grid"])
-def test_a_repeat_has_the_order_of_the_trial_that_it_replaces(search: str) -> None:
+def test_a_repeat_has_the_order_of_its_replaced_trial(search: str) -> None:
     suite = with_baseline(search)
-    cells, trials = suite.cells, suite.measurement.trials
+    cells = suite.cells
+    trials = suite.measurement.trials
     for number in range(10):
         for trial in (1, 2):
             repeat = order_of(str(number), cells, [trial + trials], 2, suite)

@@ -13,6 +13,10 @@ from traindyno.core.planning.lanes import LaneDemand, lane_id_of, share_instance
 from traindyno.core.suite.choices import Purchase
 from traindyno.core.suite.runs import trial_runs
 
+LANE = st.tuples(
+    st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=5), st.integers(8, 30)
+)
+
 
 def demand(
     name: str, sizes: list[int], available: int | None, shares_host: bool = False
@@ -22,7 +26,7 @@ def demand(
     )
 
 
-def test_a_lane_is_one_instance_type_in_the_order_of_its_runs() -> None:
+def test_a_lane_is_one_instance_type_with_its_runs_in_order() -> None:
     matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge"]}
     suite = small_suite(training={}, matrix=matrix, baseline={})
     lanes = split_lanes(share_jobs(trial_runs("e", suite.cells, [1, 2]), suite), Purchase.SPOT)
@@ -70,16 +74,11 @@ CPU = demand("cpu", [1] * 5, 100, shares_host=True)
         ([CPU, demand("a", [1] * 3, 3)], None, 2, [1, 3]),
     ],
 )
-def test_lanes_share_what_the_account_has(
+def test_lanes_share_the_quota_of_the_account(
     lanes: list[LaneDemand], account: int | None, at_once: int, runs: list[int]
 ) -> None:
     shared = share_instances(lanes, account)
     assert (shared.lanes, [shared.runs[lane.lane_id] for lane in lanes]) == (at_once, runs)
-
-
-LANE = st.tuples(
-    st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=5), st.integers(8, 30)
-)
 
 
 @examples(200)

@@ -26,15 +26,15 @@ LONE_RUNS = {"trials": 2, "jobs": "separate"}
 
 def readings(suite: Suite, **applied: int) -> dict[str, QuotaReading]:
     """AWS's defaults, but for the types and words given."""
-    found = {}
+    by_name = {}
     for quota in needed_quotas(suite):
         value = next(
             (value for word, value in applied.items() if word.replace("_", " ") in quota.name), None
         )
-        found[quota.name] = QuotaReading(
+        by_name[quota.name] = QuotaReading(
             quota=quota, applied=value, default=quota.default, in_use=0
         )
-    return found
+    return by_name
 
 
 def plan(suite: Suite, *prices: Price, **applied: int) -> Plan:
@@ -94,7 +94,7 @@ def test_waves_follow_from_the_quota() -> None:
     )
 
 
-def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() -> None:
+def test_planning_again_with_quotas_keeps_prices_and_the_history_of_runs() -> None:
     suite = unprepared_suite(limits=LIMITS, measurement=LONE_RUNS)
     priced = replace(
         plan_suite(suite, execution_id="e", prices=LISTED, quotas={}, histories={}),
@@ -108,10 +108,10 @@ def test_planning_again_with_quotas_keeps_prices_and_what_earlier_runs_showed() 
     kept = ("execution_id", "cells", "one_attempt_usd", "host_priors")
     assert [getattr(again, name) for name in kept] == [getattr(priced, name) for name in kept]
     # an unknown quota starts one run at a time
-    assert [each.lanes[0].concurrency for each in (priced, again)] == [1, 3]
+    assert [planned.lanes[0].concurrency for planned in (priced, again)] == [1, 3]
 
 
-def test_plan_leaves_out_the_instances_that_others_use(snapshot: Snapshot) -> None:
+def test_plan_leaves_out_the_instances_in_use_by_others(snapshot: Snapshot) -> None:
     suite = unprepared_suite(limits=LIMITS)
     quota = instance_quota("ml.g5.xlarge", Purchase.ON_DEMAND)
     quotas = {
@@ -141,7 +141,7 @@ def test_a_new_account_gets_every_refusal_with_its_request(snapshot: Snapshot) -
     )
 
 
-def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing(snapshot: Snapshot) -> None:
+def test_an_unknown_price_is_refused_and_never_taken_for_nothing(snapshot: Snapshot) -> None:
     suite = unprepared_suite(
         training={}, matrix={"instance": ["ml.g5.xlarge", "ml.g7.2xlarge"]}, baseline={}
     )
@@ -150,7 +150,7 @@ def test_a_price_that_is_unknown_is_refused_and_never_taken_for_nothing(snapshot
     assert (planned.one_attempt_usd, planned.worst_case_usd) == (None, None)
 
 
-def test_one_job_that_alone_may_pass_the_cap_is_refused_but_many_are_not(
+def test_one_job_alone_beyond_the_cap_is_refused_but_many_are_not(
     snapshot: Snapshot,
 ) -> None:
     suite = unprepared_suite(limits={**HALF_AN_HOUR, "max_usd": "0.70"})
@@ -178,7 +178,7 @@ def test_this_machine_needs_no_quota() -> None:
     assert (planned.lanes[0].concurrency, planned.one_attempt_hours) == (1, Decimal(1))
 
 
-def test_a_quota_that_nobody_knows_leaves_one_run_at_a_time(snapshot: Snapshot) -> None:
+def test_an_unknown_quota_leaves_one_run_at_a_time(snapshot: Snapshot) -> None:
     suite = unprepared_suite(training={"instance": "ml.m5.xlarge"})
     quota = instance_quota("ml.m5.xlarge", Purchase.ON_DEMAND)
     assert (quota.code, quota.default) == (None, None)
@@ -198,7 +198,7 @@ def test_lanes_side_by_side_take_the_time_of_the_longest(account: int, hours: st
     assert planned.one_attempt_hours == Decimal(hours)
 
 
-def test_a_lane_begins_when_the_first_of_those_in_progress_ends() -> None:
+def test_a_lane_begins_at_the_first_end_of_those_in_progress() -> None:
     # lanes of 2, 6 and 2 runs of half an hour, one run at a time in each, two lanes at once:
     # g5 ends after 1 h, g6 after 3 h, and g6e runs from 1 h to 2 h
     matrix = {"instance": ["ml.g5.xlarge", "ml.g6.xlarge", "ml.g6e.xlarge"]}

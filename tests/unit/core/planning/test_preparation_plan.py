@@ -50,7 +50,7 @@ def reasons(suite: Suite, plan: PreparationPlan | None, **quotas: int) -> list[s
     return [*refuse_preparation(suite, plan, readings)]
 
 
-def test_jobs_whose_tokens_are_ready_cost_nothing() -> None:
+def test_jobs_with_ready_tokens_cost_nothing() -> None:
     for ready, count, once in (
         ((False, False), 2, "1.00"),
         ((True, False), 1, "0.50"),
@@ -64,7 +64,8 @@ def test_jobs_whose_tokens_are_ready_cost_nothing() -> None:
 
 
 def test_an_unknown_price_leaves_the_cost_unknown_unless_all_is_ready() -> None:
-    unknown, ready = planned(suite_of(), False, usd=None), planned(suite_of(), True, usd=None)
+    unknown = planned(suite_of(), False, usd=None)
+    ready = planned(suite_of(), True, usd=None)
     assert (unknown.one_attempt_usd, unknown.worst_case_usd) == (None, None)
     assert (ready.one_attempt_usd, ready.worst_case_usd) == (Decimal(0), Decimal(0))
     (reason,) = reasons(suite_of(), unknown)
@@ -97,9 +98,9 @@ def test_one_attempt_must_fit_under_the_cap_and_into_the_hours(
     limits: dict[str, float], words: list[str]
 ) -> None:
     suite = suite_of(**{"max_job_seconds": 600, **limits})
-    found = reasons(suite, planned(suite, False))
-    assert len(found) == bool(words)
-    assert all(each in found[0] for each in words)
+    told = reasons(suite, planned(suite, False))
+    assert len(told) == bool(words)
+    assert all(word in told[0] for word in words)
 
 
 def test_one_instance_of_the_quotas_is_enough_and_none_is_not() -> None:

@@ -25,7 +25,7 @@ def read(quotas: Mapping[str, Any], *wanted: Quota) -> list[QuotaReading]:
 
 
 @pytest.mark.parametrize(
-    ("quota", "given", "found"),
+    ("quota", "given", "expected"),
     [
         (instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), 4, (4, None, 4, 4)),
         (
@@ -38,13 +38,13 @@ def read(quotas: Mapping[str, Any], *wanted: Quota) -> list[QuotaReading]:
     ],
 )
 def test_a_number_is_the_applied_value_and_aws_has_a_default(
-    quota: Quota, given: Any, found: tuple[Any, ...]
+    quota: Quota, given: Any, expected: tuple[Any, ...]
 ) -> None:
     (reading,) = read({quota.name: given}, quota)
-    assert (reading.applied, reading.in_use, reading.limit, reading.available) == found
+    assert (reading.applied, reading.in_use, reading.limit, reading.available) == expected
 
 
-def test_a_suite_gets_the_quotas_that_it_needs_and_no_others() -> None:
+def test_a_suite_gets_its_needed_quotas_and_no_others() -> None:
     wanted = [instance_quota("ml.p4d.24xlarge", Purchase.ON_DEMAND), run_time_quota()]
     named, unnamed = read({P4D: 4, "ml.g5.xlarge for training job usage": 8}, *wanted)
     assert (named.quota, named.quota.code, named.applied) == (wanted[0], "L-09B4A649", 4)

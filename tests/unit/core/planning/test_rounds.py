@@ -21,7 +21,8 @@ from traindyno.core.suite.suite import Limits, Measurement, Run, Suite
 from traindyno.core.verdict.next_round import plan_round
 from traindyno.figures.in_job.run_scatter import run_scatter
 
-G5, G6 = "ml.g5.xlarge", "ml.g6.xlarge"
+G5 = "ml.g5.xlarge"
+G6 = "ml.g6.xlarge"
 
 
 def race_of(
@@ -111,7 +112,9 @@ def play(suite: Suite, source: Random) -> list[list[Job]]:
 
     A first job has the further runs of its leaders too.
     """
-    cells, results, rounds = suite.cells, list[RunResult](), list[list[Job]]()
+    cells = suite.cells
+    results = list[RunResult]()
+    rounds = list[list[Job]]()
     level = {cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.3)) for cell in cells}
     spread = source.choice((0.002, 0.01, 0.03))
 
@@ -129,7 +132,9 @@ def play(suite: Suite, source: Random) -> list[list[Job]]:
             best = min(seconds for seconds, _ in first)
             within = run_scatter(job.runs[0].cell.settings.instance).within()
             leaders = {
-                each.run.cell.cell_id for seconds, each in first if seconds < (1 + within) * best
+                result.run.cell.cell_id
+                for seconds, result in first
+                if seconds < (1 + within) * best
             }
             again = tuple(run for run in runs_again(job, suite) if run.cell.cell_id in leaders)
             results += [result for _, result in (*first, *map(result_of, again))]
@@ -138,19 +143,26 @@ def play(suite: Suite, source: Random) -> list[list[Job]]:
 
 
 def test_no_race_starts_more_jobs_or_runs_than_its_plan_counts() -> None:
-    source, most = Random(29), 0.0
+    source = Random(29)
+    most = 0.0
     for _ in range(12):
         batches = [2**power for power in range(source.randint(1, 5))]
         jobs = source.choice((Jobs.SHARED, Jobs.SHARED, Jobs.SEPARATE))
         suite = race_of(
             batches, types=[G5, G6][: source.randint(1, 2)], trials=source.randint(1, 6), jobs=jobs
         )
-        started, planned = play(suite, source), plan_of(suite)
-        count = sum(len(each) for each in started)
+        started = play(suite, source)
+        planned = plan_of(suite)
+        count = sum(len(round_jobs) for round_jobs in started)
         assert count <= sum(lane.job_count or 0 for lane in planned.lanes)
-        assert sum(len(job.runs) for each in started for job in each) <= planned.run_count
+        assert (
+            sum(len(job.runs) for round_jobs in started for job in round_jobs) <= planned.run_count
+        )
         allowed = most_rounds(suite, "e", {})
         assert len(started) <= len(allowed)
-        assert all(len(each) <= len(limit) for each, limit in zip(started, allowed, strict=False))
+        assert all(
+            len(round_jobs) <= len(limit)
+            for round_jobs, limit in zip(started, allowed, strict=False)
+        )
         most = max(most, count / sum(map(len, allowed)))
     assert most == 1.0

@@ -12,7 +12,8 @@ from traindyno.core.planning.quotas import (
 )
 from traindyno.core.suite.choices import Purchase
 
-G5, P4D = "ml.g5.xlarge", "ml.p4d.24xlarge"
+G5 = "ml.g5.xlarge"
+P4D = "ml.p4d.24xlarge"
 
 
 def held(instance_type: str, count: int, *, is_spot: bool = False) -> HeldInstances:

@@ -92,7 +92,7 @@ def test_runs_of_one_size_are_counted_and_fill_no_waves() -> None:
     assert wave_count(runs_of([4] * 6), concurrency=4, instances=None) == 5  # 18 runs, four at once
 
 
-def test_where_waves_gain_nothing_runs_are_counted() -> None:
+def test_without_a_gain_by_waves_runs_are_counted() -> None:
     # all at once either way
     assert wave_size(runs_of([1, 2], trials=1), concurrency=2, instances=16) is None
 

@@ -47,7 +47,7 @@ def as_sent(record: RunRecord | PreparationRecord) -> dict[str, Any]:
     return document
 
 
-def test_a_container_reads_what_the_lab_wrote() -> None:
+def test_a_container_reads_the_labs_record() -> None:
     assert read_record(as_sent(RECORD), RunRecord) == RECORD
     preparation = DataPreparation(execution_id="e", instance="local.cpu", key="k", packing=True)
     asked = PreparationRecord(preparation=preparation, workload=WORKLOAD)
@@ -64,7 +64,7 @@ def test_a_container_reads_what_the_lab_wrote() -> None:
         ),
     ],
 )
-def test_what_a_container_would_read_otherwise_is_refused_by_the_lab(
+def test_records_misread_by_a_container_are_refused_by_the_lab(
     changes: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(RecordDiffers, match=words):

@@ -23,7 +23,8 @@ FAR_STARTS = (1, 7, 1000, 1025, 99_999)
 
 def search(first: int, most: int, step: int = 1) -> list[Probe]:
     """The probes of a model whose largest batch is ``most``."""
-    probes, possible = list[Probe](), range(step, MOST_TIMES * max(step, first) + 1, step)
+    probes = list[Probe]()
+    possible = range(step, MOST_TIMES * max(step, first) + 1, step)
     while (batch := next_batch(probes, first, possible)) is not None:
         probes.append(Probe(batch=batch, fits=batch <= most))
         assert len(probes) <= MOST_PROBES
@@ -32,46 +33,44 @@ def search(first: int, most: int, step: int = 1) -> list[Probe]:
 
 @pytest.mark.parametrize("step", [1, 4])
 @pytest.mark.parametrize("first", STARTS)
-def test_what_is_found_fits_and_no_batch_is_probed_twice(first: int, step: int) -> None:
+def test_the_result_fits_and_no_batch_is_probed_twice(first: int, step: int) -> None:
     for most in range(400):
         probes = search(first, most, step)
         batches = [probe.batch for probe in probes]
         assert len(set(batches)) == len(batches)
         assert all(batch >= step and batch % step == 0 for batch in batches)
-        found = chosen(probes, LARGEST)
-        assert found is None or found <= most
-        if found is None:
+        largest = chosen(probes, LARGEST)
+        assert largest is None or largest <= most
+        if largest is None:
             assert most < step, "each batch that could fit was probed"
 
 
 @pytest.mark.parametrize("first", STARTS)
 def test_a_start_within_a_factor_of_two_finds_it_within_a_sixteenth(first: int) -> None:
     for most in range(-(-first // 2), 2 * first):
-        found = known(chosen(search(first, most), LARGEST))
-        assert most - found <= max(0, most / 16)
+        largest = known(chosen(search(first, most), LARGEST))
+        assert most - largest <= max(0, most / 16)
 
 
 @pytest.mark.parametrize("first", [*STARTS, 5, 112])
 def test_six_probes_find_it_within_an_eighth_from_a_factor_of_four(first: int) -> None:
     for most in range(-(-first // 4), 4 * first):
         probes = search(first, most)
-        found = known(chosen(probes, LARGEST))
+        largest = known(chosen(probes, LARGEST))
         assert len(probes) <= FEW_PROBES
-        assert most - found <= most / 8
+        assert most - largest <= most / 8
 
 
 @pytest.mark.parametrize("step", [1, 4])
 @pytest.mark.parametrize("first", FAR_STARTS)
-def test_a_start_that_is_a_thousand_times_too_small_or_large_finds_it_too(
-    first: int, step: int
-) -> None:
+def test_a_start_too_small_or_large_by_a_thousand_times_finds_it_too(first: int, step: int) -> None:
     begin = max(step, first - first % step)
     for power in range(-98, 99):
         most = int(begin * 2 ** (power / 9.8)) // step * step
         if not most:
             continue
-        found = known(chosen(search(first, most, step), LARGEST))
-        assert most - found <= most / 8
+        largest = known(chosen(search(first, most, step), LARGEST))
+        assert most - largest <= most / 8
 
 
 def test_upward_the_search_ends_at_1024_times_the_first_batch() -> None:
@@ -79,22 +78,21 @@ def test_upward_the_search_ends_at_1024_times_the_first_batch() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_any_memory_that_grows_with_the_batch_is_respected(seed: int) -> None:
+def test_any_memory_growing_with_the_batch_is_respected(seed: int) -> None:
     draw = random.Random(seed)
     for _ in range(400):
-        each, fixed, power = (
-            10 ** draw.uniform(0, 9),
-            10 ** draw.uniform(0, 11),
-            draw.uniform(0.5, 2.0),
-        )
-        limit, first = 10 ** draw.uniform(0, 12), draw.randint(1, 10_000)
+        per_sample = 10 ** draw.uniform(0, 9)
+        fixed = 10 ** draw.uniform(0, 11)
+        power = draw.uniform(0.5, 2.0)
+        limit = 10 ** draw.uniform(0, 12)
+        first = draw.randint(1, 10_000)
         probes: list[Probe] = []
         while (batch := next_batch(probes, first, range(1, MOST_TIMES * first + 1))) is not None:
-            probes.append(Probe(batch=batch, fits=fixed + each * batch**power <= limit))
+            probes.append(Probe(batch=batch, fits=fixed + per_sample * batch**power <= limit))
         assert len(probes) <= MOST_PROBES
-        found = chosen(probes, LARGEST)
-        assert found is None or fixed + each * found**power <= limit
-        assert found is None or all(found < probe.batch for probe in probes if not probe.fits)
+        largest = chosen(probes, LARGEST)
+        assert largest is None or fixed + per_sample * largest**power <= limit
+        assert largest is None or all(largest < probe.batch for probe in probes if not probe.fits)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_a_batch_at_the_limit_of_the_allocator_has_no_room(
     assert has_room(has_worked, retries) is expected
 
 
-def test_the_best_batch_is_the_fitting_one_with_the_highest_rate() -> None:
+def test_the_best_batch_is_the_fastest_fitting_one() -> None:
     probes = [
         Probe(batch=4, fits=True, samples_per_second=10.0),
         Probe(batch=8, fits=True, samples_per_second=14.0),

@@ -9,7 +9,8 @@ import pytest
 from traindyno.core.step_log import fields, line
 
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
-LOAD: dict[str, Any] = {each.name: 1 for each in dataclasses.fields(fields.HostLoad)}
+LOAD: dict[str, Any] = {field.name: 1 for field in dataclasses.fields(fields.HostLoad)}
+OPTIONAL = {"host_id", "launch", "trained"}
 
 
 def read_alone(kind: type) -> Callable[[dict[str, Any]], Any]:
@@ -28,16 +29,15 @@ READERS: dict[type, tuple[Callable[[dict[str, Any]], Any], dict[str, Any]]] = {
         line.error_line(1.0, "loss_diverged", "loss is nan"),
     ),
 }
-OPTIONAL = {"host_id", "launch", "trained"}
 
 
 @pytest.mark.parametrize("kind", READERS, ids=lambda kind: kind.__name__)
-def test_the_class_of_a_line_says_which_fields_it_needs_and_of_which_types(kind: type) -> None:
+def test_the_class_of_a_line_says_its_needed_fields_and_their_types(kind: type) -> None:
     read_line, whole = READERS[kind]
     value = read_line(whole)
     assert read_line({**whole, "from_a_later_writer": 1}) == value
     for name in get_type_hints(kind):
-        without = {each: given for each, given in whole.items() if each != name}
+        without = {field: given for field, given in whole.items() if field != name}
         if name in OPTIONAL:
             assert getattr(read_line(without), name) is None
         else:

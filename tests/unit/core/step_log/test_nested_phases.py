@@ -45,7 +45,7 @@ def phase(name: str, begin: float, end: float, **facts: object) -> LoggedPhase:
         ([], []),
     ],
 )
-def test_each_moment_is_of_the_phase_that_began_last(
+def test_each_moment_is_in_the_latest_phase(
     phases: list[LoggedPhase], expected: list[tuple[str, float, float]]
 ) -> None:
     assert [(part.name, part.begin, part.end) for part in phases_apart(phases)] == expected

@@ -8,9 +8,20 @@ from traindyno.core.step_log import line
 from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
 
 STEP = line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0.0, samples=1)
+HOST_LOAD = line.host_load_line(
+    begin=1.0,
+    end=2.0,
+    cpu_seconds=1.0,
+    run_queue_seconds=0.0,
+    host_busy_seconds=1.0,
+    steal_seconds=0.0,
+    host_cpu_count=1,
+)
+WHOLE = {"step": STEP, "phase": line.phase_line("load", 1.0, 2.0), "host_load": HOST_LOAD}
+NINES = "9" * 5000
 
 
-def test_reads_what_the_writer_wrote() -> None:
+def test_reads_the_writers_lines() -> None:
     lines = log_lines(
         step_seconds=[2.0, 1.0],
         tokens=40,
@@ -69,55 +80,34 @@ def test_a_last_line_of_nul_bytes_is_no_line() -> None:
 def test_a_broken_line_in_the_middle_is_refused_with_its_place() -> None:
     lines = log_lines(step_seconds=[1.0] * 3)
     lines[2] = "Traceback (most recent call last):\n"
-    with pytest.raises(
-        StepLogInvalid, match=r"jsonl:3: got 'Tr.*, expected a JSON object with a kind"
-    ):
+    with pytest.raises(StepLogInvalid, match=r"jsonl:3: got 'Tr.*, .*with a kind"):
         read_step_log({file_name(): lines})
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
+    "bad",
     [
-        ("hello\n", "expected a JSON object"),
-        ("[1, 2]\n", "expected a JSON object"),
-        (json.dumps({"kind": "stepp"}), "kind 'stepp' is unknown; known: environment"),
-        (json.dumps({"kind": "step", "step": 1}), "field 'begin' is missing"),
-        (
-            json.dumps(line.step_line(step=1, begin=2.0, end=1.0, wait_seconds=0, samples=1)),
-            "expected begin <= end",
-        ),
-        (
-            json.dumps(line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0, samples=-1)),
-            "nothing negative",
-        ),
-        (
-            json.dumps(
-                line.step_line(step=1, begin=1.0, end=float("inf"), wait_seconds=0, samples=1)
-            ),
-            "end inf",
-        ),
-        (json.dumps({**STEP, "samples": "8"}), "samples: got text, expected an integer"),
-        (json.dumps({**STEP, "loss": [1.0]}), "loss: got list, expected a number or null"),
-        (json.dumps({**STEP, "step": True}), "step: got bool, expected an integer"),
-        (json.dumps(line.phase_line("load", 2.0, 1.0)), "phase has begin 2.0, end 1.0"),
-        (
-            json.dumps({**line.evaluation_line(1.0, 1, {}), "metrics": {"loss": "low"}}),
-            "loss: got text, expected a number",
-        ),
-        (
-            json.dumps({**line.environment_line(1.0, 0, 1, "h", {}), "schema_version": 9}),
-            "got schema_version 9 of another Traindyno, expected 1",
-        ),
-        (
-            json.dumps(line.environment_line(1.0, 2, 2, "h", {})),
-            "rank 2 is not within a world of 2",
-        ),
-        (json.dumps(line.environment_line(1.0, 1, 2, "h", {})), "the name says rank 0"),
+        "hello\n",
+        "[1, 2]\n",
+        json.dumps({"kind": "stepp"}),
+        json.dumps({"kind": "step", "step": 1}),
+        json.dumps(line.step_line(step=1, begin=2.0, end=1.0, wait_seconds=0, samples=1)),
+        json.dumps(line.step_line(step=1, begin=1.0, end=2.0, wait_seconds=0, samples=-1)),
+        json.dumps(line.step_line(step=1, begin=1.0, end=float("inf"), wait_seconds=0, samples=1)),
+        json.dumps({**STEP, "samples": "8"}),
+        json.dumps({**STEP, "loss": [1.0]}),
+        json.dumps({**STEP, "step": True}),
+        json.dumps(line.phase_line("load", 2.0, 1.0)),
+        json.dumps({**line.evaluation_line(1.0, 1, {}), "metrics": {"loss": "low"}}),
+        json.dumps({**line.environment_line(1.0, 0, 1, "h", {}), "schema_version": 9}),
+        json.dumps(line.environment_line(1.0, 2, 2, "h", {})),
+        json.dumps(line.environment_line(1.0, 1, 2, "h", {})),
     ],
 )
-def test_garbage_is_refused_with_file_line_and_what_was_expected(bad: str, message: str) -> None:
-    with pytest.raises(StepLogInvalid, match=message):
+def test_garbage_is_refused_with_file_line_and_expectation(snapshot: Snapshot, bad: str) -> None:
+    with pytest.raises(StepLogInvalid) as raised:
         read_step_log({file_name(): [bad]})
+    snapshot(str(raised.value))
 
 
 def test_a_file_of_another_name_is_refused() -> None:
@@ -125,7 +115,7 @@ def test_a_file_of_another_name_is_refused() -> None:
         read_step_log({"stdout.txt": []})
 
 
-def test_steps_that_go_backwards_are_refused() -> None:
+def test_backward_steps_are_refused() -> None:
     lines = log_lines(step_seconds=[1.0]) + log_lines(step_seconds=[1.0])
     with pytest.raises(StepLogInvalid, match="step 0 follows step 0"):
         read_step_log({file_name(): lines})
@@ -141,7 +131,7 @@ def test_a_missing_rank_is_named(snapshot: Snapshot) -> None:
     snapshot(log.problems)
 
 
-def test_ranks_that_stopped_at_different_steps_share_the_common_ones() -> None:
+def test_ranks_stopped_at_different_steps_share_the_common_ones() -> None:
     files = {
         file_name(0): log_lines(rank=0, world_size=2, step_seconds=[1.0] * 5),
         file_name(1): log_lines(rank=1, world_size=2, step_seconds=[1.0] * 3, is_ended=False),
@@ -201,7 +191,7 @@ def test_a_restart_is_another_session_though_a_rank_lost_its_first_log() -> None
     ("launches", "ranks"),
     [(("1", "2"), [[1], [0, 1]]), ((None, "2"), [[0, 1], [1]]), ((None, None), [[0, 1], [1]])],
 )
-def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
+def test_a_quick_restart_with_another_launch_is_another_session(
     launches: tuple[str | None, str | None], ranks: list[list[int]]
 ) -> None:
     """The instance was lost before rank 0 had a log.
@@ -222,7 +212,7 @@ def test_a_quick_restart_is_another_session_where_the_log_names_the_launch(
     assert [[process.rank for process in session.processes] for session in sessions] == ranks
 
 
-def test_a_rank_that_starts_late_belongs_to_the_session_that_waits_for_it() -> None:
+def test_a_late_rank_belongs_to_the_waiting_session() -> None:
     waiting = [line.phase_line("load", START, START + 50)]
     files = {
         file_name(0): log_lines(
@@ -254,18 +244,6 @@ def test_a_log_without_steps_has_nothing_measured() -> None:
     assert read_step_log({}).sessions == ()
 
 
-HOST_LOAD = line.host_load_line(
-    begin=1.0,
-    end=2.0,
-    cpu_seconds=1.0,
-    run_queue_seconds=0.0,
-    host_busy_seconds=1.0,
-    steal_seconds=0.0,
-    host_cpu_count=1,
-)
-WHOLE = {"step": STEP, "phase": line.phase_line("load", 1.0, 2.0), "host_load": HOST_LOAD}
-
-
 @pytest.mark.parametrize(
     ("kind", "changes", "is_valid"),
     [
@@ -293,14 +271,14 @@ WHOLE = {"step": STEP, "phase": line.phase_line("load", 1.0, 2.0), "host_load": 
         ("host_load", {"host_cpu_count": 0}, False),
     ],
 )
-def test_lines_at_the_ends_of_what_they_may_say(
+def test_lines_at_the_ends_of_their_ranges(
     kind: str, changes: dict[str, object], is_valid: bool
 ) -> None:
     lines = [*log_lines(step_seconds=[], is_ended=False), json.dumps({**WHOLE[kind], **changes})]
     if is_valid:
         (process,) = read_step_log({file_name(): lines}).sessions[0].processes
         assert [len(process.steps), len(process.phases), len(process.host_loads)] == [
-            kind == each for each in WHOLE
+            kind == whole_kind for whole_kind in WHOLE
         ]
     else:
         with pytest.raises(
@@ -309,7 +287,7 @@ def test_lines_at_the_ends_of_what_they_may_say(
             read_step_log({file_name(): lines})
 
 
-def test_metrics_that_are_not_finite_are_read() -> None:
+def test_non_finite_metrics_are_read() -> None:
     after = [line.evaluation_line(START + 1, 1, {"loss": float("inf"), "accuracy": 0.5})]
     log = read_step_log({file_name(): log_lines(step_seconds=[1.0], after=after)})
     assert log.sessions[0].evaluations[0].metrics == {"loss": float("inf"), "accuracy": 0.5}
@@ -327,17 +305,17 @@ def test_processes_of_one_launch_start_within_ten_seconds(later: float, sessions
     assert len(read_step_log(files).sessions) == sessions
 
 
-def test_a_clock_that_goes_back_is_refused() -> None:
+def test_a_backward_clock_is_refused() -> None:
     steps = [
         line.step_line(step=number, begin=begin, end=9.0, wait_seconds=0, samples=1)
         for number, begin in ((1, 5.0), (2, 4.0))
     ]
     lines = [*log_lines(step_seconds=[], is_ended=False), *map(json.dumps, steps)]
-    with pytest.raises(StepLogInvalid, match="step 2 begins before step 1; the clock went back"):
+    with pytest.raises(StepLogInvalid, match="step 2 begins before step 1;"):
         read_step_log({file_name(): lines})
 
 
-def test_processes_that_name_different_worlds_are_reported(snapshot: Snapshot) -> None:
+def test_processes_naming_different_worlds_are_reported(snapshot: Snapshot) -> None:
     files = {
         file_name(rank): log_lines(rank=rank, world_size=size, step_seconds=[1.0])
         for rank, size in ((0, 2), (1, 3))
@@ -348,7 +326,7 @@ def test_processes_that_name_different_worlds_are_reported(snapshot: Snapshot) -
     snapshot(log.problems[1])
 
 
-def test_a_process_that_was_cut_off_before_its_environment_counts_by_its_name() -> None:
+def test_a_process_cut_off_before_its_environment_counts_by_its_name() -> None:
     files = {
         file_name(0): log_lines(rank=0, world_size=1, step_seconds=[1.0]),
         file_name(2): log_lines(rank=2, step_seconds=[1.0])[1:],
@@ -361,9 +339,6 @@ def step_text(**changes: str) -> str:
     """A step's line; ``changes`` are values as they are written."""
     whole = {name: json.dumps(value) for name, value in STEP.items()} | changes
     return "{" + ", ".join(f'"{name}": {value}' for name, value in whole.items()) + "}"
-
-
-NINES = "9" * 5000
 
 
 @pytest.mark.parametrize(
@@ -413,7 +388,7 @@ NINES = "9" * 5000
         ),
     ],
 )
-def test_what_no_program_could_compute_with_is_named_with_its_line(text: str, reason: str) -> None:
+def test_unusable_numbers_are_named_with_their_line(text: str, reason: str) -> None:
     with pytest.raises(StepLogInvalid, match=reason) as raised:
         read_step_log({file_name(): [*log_lines(step_seconds=[], is_ended=False), text]})
     assert str(raised.value).startswith(f"{file_name()}:2: ")
@@ -422,7 +397,7 @@ def test_what_no_program_could_compute_with_is_named_with_its_line(text: str, re
 @pytest.mark.parametrize(
     "name", ["job-a1/rank-100000.1.jsonl", "job-a1/rank-00000.10000000000000000.jsonl"]
 )
-def test_a_rank_or_a_time_that_no_job_has_is_no_name_of_a_file(name: str) -> None:
+def test_a_rank_or_a_time_of_no_job_is_no_name_of_a_file(name: str) -> None:
     with pytest.raises(StepLogInvalid, match="expected a name like"):
         read_step_log({name: log_lines(step_seconds=[1.0])})
 

@@ -91,7 +91,7 @@ def test_a_phase_over_several_intervals_is_divided_between_them() -> None:
     }
 
 
-def test_phases_that_begin_when_the_last_step_has_ended_are_after_the_steps() -> None:
+def test_phases_beginning_at_the_end_of_the_last_step_are_after_the_steps() -> None:
     steps = [step(number, 0.0) for number in range(2)]
     phases = [
         LoggedPhase(name=name, begin=begin, end=3.0, facts={})
@@ -101,7 +101,7 @@ def test_phases_that_begin_when_the_last_step_has_ended_are_after_the_steps() ->
     assert table.phases_after_steps() == {"save"}
 
 
-def test_tokens_that_one_step_did_not_count_are_unknown() -> None:
+def test_tokens_not_counted_in_one_step_are_unknown() -> None:
     steps = [step(0, 0.0)._replace(tokens=5), step(1, 0.0)]
     assert (
         StepTable(numbers=[0, 1], ranks=[RankSteps(rank=0, steps=Steps(steps), phases=[])]).tokens

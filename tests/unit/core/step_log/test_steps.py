@@ -15,7 +15,8 @@ def steps_of(source: random.Random, count: int) -> list[LoggedStep]:
     """Numbers that rise, some of them left out, values of which some repeat, and values that 4
     bytes hold or do not.
     """
-    start, is_logged = source.choice([0.0, 1.7e9]), source.random() < 0.5
+    start = source.choice([0.0, 1.7e9])
+    is_logged = source.random() < 0.5
     numbers = (
         sorted(source.sample(range(3 * count), count))
         if source.random() < 0.5
@@ -71,4 +72,4 @@ def test_steps_beyond_the_most_are_left_out_and_named(monkeypatch: pytest.Monkey
     )
     assert log.measured is not None
     assert log.measured.common_steps == range(10)
-    assert [each for each in log.problems if "steps; the later ones were left out" in each]
+    assert [problem for problem in log.problems if "steps; the later ones were left out" in problem]

@@ -23,7 +23,7 @@ def without(
     lines = log_lines(
         rank=rank, world_size=world_size, step_seconds=[1.0] * STEPS, first_step=first_step
     )
-    return [each for each in lines if json.loads(each).get("step") not in dropped]
+    return [line for line in lines if json.loads(line).get("step") not in dropped]
 
 
 def log_without(dropped: Collection[int], **changes: int) -> StepLog:
@@ -72,7 +72,7 @@ def test_the_first_gaps_are_named() -> None:
     )
 
 
-def test_steps_that_one_of_two_processes_logs_are_missing() -> None:
+def test_steps_logged_by_one_of_two_processes_are_missing() -> None:
     names = [file_name(rank) for rank in (0, 1)]
     files = [without(set(), rank=0, world_size=2), without(every(10), rank=1, world_size=2)]
     log = read_step_log(dict(zip(names, files, strict=True)))
@@ -93,10 +93,10 @@ def test_a_resumed_log_begins_with_any_number(first_step: int) -> None:
 def sessions(*steps: range, ended_after: int | None = None) -> StepLog:
     """A job's sessions with these steps, 1,000 s apart; the last one ends after a step."""
     files = {}
-    for number, each in enumerate(steps):
+    for number, seconds in enumerate(steps):
         start = START + 1000 * number
         lines = log_lines(
-            step_seconds=[1.0] * len(each), first_step=each.start, start=start, is_ended=False
+            step_seconds=[1.0] * len(seconds), first_step=seconds.start, start=start, is_ended=False
         )
         files[file_name(start=start)] = lines
     if ended_after is not None:
@@ -123,8 +123,8 @@ def sessions(*steps: range, ended_after: int | None = None) -> StepLog:
         (sessions(range(5, 5), ended_after=4), []),
     ],
 )
-def test_steps_that_were_lost_between_two_sessions_are_named(log: StepLog, lost: list[str]) -> None:
-    found = [each for each in log.problems if "lost with the instance" in each]
-    assert len(found) == len(lost)
-    for problem, steps in zip(found, lost, strict=True):
+def test_steps_lost_between_two_sessions_are_named(log: StepLog, lost: list[str]) -> None:
+    problems = [text for text in log.problems if "lost with the instance" in text]
+    assert len(problems) == len(lost)
+    for problem, steps in zip(problems, lost, strict=True):
         assert f"no log has the steps {steps}, after which it continued" in problem

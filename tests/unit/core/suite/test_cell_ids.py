@@ -51,8 +51,8 @@ class Later(Settings):
 
 
 @pytest.mark.parametrize("cell_id", ["e1feecf0", "5e6ad542"])
-def test_a_later_setting_changes_an_id_only_where_it_differs_from_its_default(cell_id: str) -> None:
+def test_a_later_setting_changes_an_id_only_by_another_value_than_its_default(cell_id: str) -> None:
     settings, hyperparameters = FROZEN[cell_id]
-    first = {each: getattr(settings, each) for each in Settings.__dataclass_fields__}
+    first = {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
     assert identify(Later(**first), hyperparameters) == cell_id
     assert identify(Later(**first, fused=True), hyperparameters) != cell_id

@@ -20,7 +20,7 @@ def labels(*settings: dict[str, Any]) -> list[str]:
     return [
         cell.label
         for cell in label_cells(
-            [make_cell(f"{index:08x}", **each) for index, each in enumerate(settings)]
+            [make_cell(f"{index:08x}", **setting) for index, setting in enumerate(settings)]
         )
     ]
 
@@ -41,7 +41,7 @@ def test_a_value_is_named_in_words(name: str, values: tuple[Any, Any], words: li
     assert labels(*({name: value} for value in values)) == words
 
 
-def test_a_learning_rate_names_the_batch_that_it_is_for() -> None:
+def test_a_learning_rate_names_its_batch() -> None:
     plain = LearningRate(base=0.001)
     scaled = LearningRate(
         base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
@@ -52,36 +52,37 @@ def test_a_learning_rate_names_the_batch_that_it_is_for() -> None:
     ]
 
 
-def test_a_setting_without_effect_is_named_only_where_it_is_not_the_default() -> None:
-    found = labels(
+def test_a_setting_without_effect_is_named_only_beyond_its_default() -> None:
+    texts = labels(
         {"strategy": Strategy.DDP},
         {"strategy": Strategy.TENSOR, "tensor_degree": 2},
         {"strategy": Strategy.TENSOR, "tensor_degree": None},
     )
-    assert found == ["ddp", "tensor · tensor degree 2", "tensor · tensor degree default"]
+    assert texts == ["ddp", "tensor · tensor degree 2", "tensor · tensor degree default"]
 
 
-def test_hyperparameters_that_vary_are_named() -> None:
+def test_varying_hyperparameters_are_named() -> None:
     given: list[dict[str, int | bool]] = [
         {"lr": 1, "bf16": True},
         {"lr": 2, "bf16": True},
         {"bf16": True},
     ]
     cells = [
-        replace(make_cell(f"{index:08x}"), hyperparameters=each) for index, each in enumerate(given)
+        replace(make_cell(f"{index:08x}"), hyperparameters=hyperparameters)
+        for index, hyperparameters in enumerate(given)
     ]
     assert [cell.label for cell in label_cells(cells)] == ["lr 1", "lr 2", "lr default"]
 
 
-def test_of_arguments_that_are_json_the_label_has_what_differs() -> None:
+def test_the_label_has_the_differences_of_json_arguments() -> None:
     given = [
         '{"ddp": true, "tensor": 8, "fp16": true}',
         '{"ddp": true, "tensor": 4}',
         '{"ddp": true}',
     ]
     cells = [
-        replace(make_cell(f"{n:08x}"), hyperparameters={"mp_parameters": each})
-        for n, each in enumerate(given)
+        replace(make_cell(f"{n:08x}"), hyperparameters={"mp_parameters": hyperparameters})
+        for n, hyperparameters in enumerate(given)
     ]
     told = [cell.label for cell in label_cells(cells)]
     assert told == [
@@ -91,16 +92,16 @@ def test_of_arguments_that_are_json_the_label_has_what_differs() -> None:
     ]
 
 
-def test_labels_that_are_too_long_have_what_tells_each_cell_apart(snapshot: Snapshot) -> None:
+def test_overlong_labels_have_the_differences_of_each_cell(snapshot: Snapshot) -> None:
     packs = [
         load_suite(SUITES / f"gptj-parallel/{name}.yaml").suite.cells
         for name in ("original", "rehearsal")
     ]
-    found = [[cell.label for cell in cells] for cells in packs]
-    snapshot(found[0][0])
-    assert found[0][2] == "tensor · shard_optimizer_state off"
-    assert found[1] == ["tensor", "pipeline"]
-    for labels_of_pack in found:
+    texts = [[cell.label for cell in cells] for cells in packs]
+    snapshot(texts[0][0])
+    assert texts[0][2] == "tensor · shard_optimizer_state off"
+    assert texts[1] == ["tensor", "pipeline"]
+    for labels_of_pack in texts:
         assert len({*labels_of_pack}) == len(labels_of_pack)
         assert max(map(len, labels_of_pack)) < 90
 

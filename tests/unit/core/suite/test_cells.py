@@ -27,7 +27,7 @@ def test_the_matrix_is_every_combination_in_the_order_of_its_axes() -> None:
     ]
 
 
-def test_an_exclusion_takes_all_cells_that_agree_but_never_the_baseline() -> None:
+def test_an_exclusion_takes_all_agreeing_cells_but_never_the_baseline() -> None:
     matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
     assert labels(matrix=matrix, exclude=[{"batch_size_per_device": 8}]) == [
         "eager · batch 8",
@@ -36,13 +36,22 @@ def test_an_exclusion_takes_all_cells_that_agree_but_never_the_baseline() -> Non
     ]
 
 
+def test_without_a_baseline_the_first_cell_that_is_left_is_it() -> None:
+    matrix = {"compiler": ["none", "inductor"], "batch_size_per_device": [8, 16]}
+    excluded = {"baseline": {}, "exclude": [{"compiler": "none"}, {"batch_size_per_device": 8}]}
+    suite = small_suite(matrix=matrix, include=[{"batch_size_per_device": 4}], **excluded)
+    assert [cell.label for cell in suite.cells] == ["batch 16", "batch 4"]
+    assert suite.baseline_cell == suite.cells[0]
+    assert suite.cells[1].settings.compiler is Compiler.INDUCTOR
+
+
 def test_an_inclusion_is_the_baseline_with_changes() -> None:
     suite = small_suite(baseline={"compiler": "inductor"}, include=[{"batch_size_per_device": 4}])
     added = suite.cells[-1]
     assert (added.settings.compiler, added.settings.batch_size_per_device) == (Compiler.INDUCTOR, 4)
 
 
-def test_the_baseline_is_the_first_cell_that_agrees() -> None:
+def test_the_baseline_is_the_first_agreeing_cell() -> None:
     matrix = {"batch_size_per_device": [8, 16], "compiler": ["none", "inductor"]}
     suite = small_suite(matrix=matrix, baseline={"compiler": "inductor"})
     baseline = suite.baseline_cell
@@ -58,25 +67,26 @@ def test_a_suite_holds_its_cells_and_its_document_does_not() -> None:
     assert [cell.settings.seed for cell in other.cells] == [1, 2]
 
 
-def test_an_identity_is_that_of_the_content_in_any_order() -> None:
+def test_an_identity_follows_the_content_in_any_order() -> None:
     first = {"compiler": ["none", "inductor"], "seed": [1, 2]}
     second = {"seed": [2, 1], "compiler": ["inductor", "none"]}
     here = {cell.cell_id for cell in small_suite(matrix=first).cells}
     assert here == {cell.cell_id for cell in small_suite(matrix=second).cells}
 
 
-def test_what_was_fixed_in_training_counts_for_the_identity() -> None:
+def test_fixed_values_of_training_count_for_the_identity() -> None:
     one = small_suite().cells[0]
     other = small_suite(training={"instance": "ml.g5.xlarge", "precision": "fp32"}).cells[0]
     assert one.label == other.label
     assert one.cell_id != other.cell_id
 
 
-def test_the_order_in_which_hyperparameters_are_written_is_no_difference() -> None:
+def test_the_written_order_of_hyperparameters_is_no_difference() -> None:
     axes = {"hyperparameters.lr": [0.1], "hyperparameters.epochs": [1]}
     first = script_document(matrix={"instance": ["local.cpu"], **axes})
     second = script_document(matrix={**dict(reversed(axes.items())), "instance": ["local.cpu"]})
-    (one,), (other,) = parse_suite(first).cells, parse_suite(second).cells
+    (one,) = parse_suite(first).cells
+    (other,) = parse_suite(second).cells
     assert one.cell_id == other.cell_id
 
 

@@ -33,7 +33,7 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         label="cell",
         settings=parse_part({"instance": "ml.p4d.24xlarge", **settings}, Settings),
     )
-    return [f"{found.field}: {found.reason}" for found in find_impossible(cell, workload)]
+    return [f"{problem.field}: {problem.reason}" for problem in find_impossible(cell, workload)]
 
 
 @pytest.mark.parametrize(
@@ -95,201 +95,79 @@ def reasons(settings: dict[str, Any], workload: Any = BUILT_IN) -> list[str]:
         {**UNEVEN, "strategy": "fsdp"},
     ],
 )
-def test_what_goes_together_is_not_refused(settings: dict[str, Any]) -> None:
+def test_possible_combinations_are_not_refused(settings: dict[str, Any]) -> None:
     assert reasons(settings) == []
 
 
 @pytest.mark.parametrize(
-    ("settings", "reason"),
+    "settings",
     [
-        (
-            {"strategy": "smddp", "instance": "ml.g5.48xlarge"},
-            (
-                "strategy: strategy smddp does not run on ml.g5.48xlarge: expected ml.p4d, "
-                "ml.p4de, ml.p3dn"
-            ),
-        ),
-        ({"precision": "fp16", "instance": "ml.m5.xlarge"}, "precision: ml.m5.xlarge has no GPU"),
-        ({"base_weights": "nf4"}, "base_weights: base_weights nf4 are of a frozen model"),
-        (
-            {"base_weights": "nf4", "adapter": {"rank": 8}, "strategy": "fsdp"},
-            "base_weights: strategy fsdp divides each weight",
-        ),
-        (
-            {"base_weights": "nf4", "adapter": {"rank": 8}, "compiler": "inductor"},
-            "base_weights: compiler inductor does not compile weights of 4 bits",
-        ),
-        (
-            {"base_weights": "bf16", "adapter": {"rank": 8}},
-            "base_weights: base_weights bf16 with precision fp32 would round",
-        ),
-        (
-            {"loss_chunks": 64, "strategy": "pipeline", "pipeline_degree": 4},
-            "loss_chunks: strategy pipeline computes the loss on its last stage",
-        ),
-        (
-            {"adapter": {"rank": 8}, "strategy": "tensor"},
-            "adapter: strategy tensor divides or replaces the layers",
-        ),
-        (
-            {"activation_offloading": True, "instance": "local.cpu"},
-            "activation_offloading: local.cpu has no GPU",
-        ),
-        (
-            {"strategy": "tensor", "instance": "ml.g5.xlarge"},
-            "tensor_degree: tensor_degree is 1 with strategy tensor: expected 2 or more",
-        ),
-        (
-            {
-                "strategy": "pipeline",
-                "pipeline_schedule": "1f1b",
-                "batch_size_per_device": 4,
-                "micro_batches": 4,
-            },
-            (
-                "micro_batches: micro_batches is 4 with pipeline_schedule 1f1b: expected 8 or "
-                "more, one for each stage"
-            ),
-        ),
-        (
-            {"strategy": "tensor", "tensor_degree": 3},
-            "tensor_degree: tensor_degree 3 does not divide the 8 processes of the job",
-        ),
-        (
-            {"strategy": "tensor", "tensor_plan": {}},
-            (
-                "tensor_plan: tensor_plan divides no layer: expected a path of a linear layer, "
-                "such as colwise: [layers."
-            ),
-        ),
-        (
-            {"strategy": "mesh", "shard_degree": 3, "tensor_degree": 2},
-            "shard_degree: shard_degree 3 × tensor_degree 2 does not divide the 8 processes of "
-            "the job: expected shard_degree 4, tensor_degree 2 or shard_degree 2, tensor_degree "
-            "2",
-        ),
-        (
-            {
-                "strategy": "mesh",
-                "shard_degree": 2,
-                "tensor_degree": 2,
-                "pipeline_degree": 1,
-                "replicate_degree": 1,
-            },
-            "pipeline_degree: pipeline_degree 1 × replicate_degree 1 × shard_degree 2 × "
-            "tensor_degree 2 does not equal the 8 processes of the job: expected",
-        ),
-        (
-            {"strategy": "mesh", "micro_batches": 2, "batch_size_per_device": 2},
-            "micro_batches: micro_batches has no effect with pipeline_degree 1",
-        ),
-        (
-            {"strategy": "mesh", "shard_degree": 8, "pipeline_schedule": "1f1b"},
-            (
-                "pipeline_schedule: pipeline_schedule has no effect with pipeline_degree 1: "
-                "leave it out"
-            ),
-        ),
-        (
-            {"strategy": "mesh", "shard_degree": 8, "tensor_plan": {"colwise": ["h.*.mlp.c_fc"]}},
-            "tensor_plan: tensor_plan has no effect with tensor_degree 1: leave it out, or give 2",
-        ),
-        (
-            {"tensor_degree": 2},
-            (
-                "tensor_degree: tensor_degree has no effect with strategy ddp: expected strategy "
-                "tensor or mesh"
-            ),
-        ),
-        (
-            {
-                "strategy": "pipeline",
-                "pipeline_degree": 2,
-                "batch_size_per_device": 8,
-                "micro_batches": 3,
-            },
-            "micro_batches: micro_batches 3 does not divide batch_size_per_device 8",
-        ),
-        (
-            {
-                "strategy": "pipeline",
-                "pipeline_degree": 4,
-                "pipeline_schedule": "interleaved",
-                "batch_size_per_device": 9,
-                "micro_batches": 9,
-            },
-            (
-                "micro_batches: micro_batches 9 does not fill 2 equal rounds of "
-                "pipeline_schedule interleaved"
-            ),
-        ),
-        (
-            {"document_masking": True, "packing": False},
-            "document_masking: document_masking has no effect without packed texts: expected "
-            "task causal-lm and packing true",
-        ),
-        (
-            {"document_masking": True, "strategy": "pipeline"},
-            (
-                "document_masking: strategy pipeline has no document_masking between stages: "
-                "expected strategy ddp or fsdp"
-            ),
-        ),
-        (
-            {"shard_scope": "hybrid"},
-            "shard_scope: shard_scope hybrid has no effect with strategy ddp",
-        ),
-        (
-            {
-                "instance": "local.cpu",
-                "instance_count": 4,
-                "strategy": "fsdp",
-                "shard_scope": "hybrid",
-            },
-            (
-                "shard_scope: local.cpu has one device, and shard_scope hybrid shards within an "
-                "instance: expected full"
-            ),
-        ),
-        (
-            {"compiler": "neuron"},
-            (
-                "compiler: compiler neuron (TorchNeuron) does not run on ml.p4d.24xlarge: "
-                "expected ml.trn2"
-            ),
-        ),
-        (
-            {"instance": "ml.trn1.32xlarge"},
-            "compiler: compiler none does not run on ml.trn1.32xlarge: expected xla or neuron",
-        ),
-        (
-            {"instance": "ml.trn1.32xlarge", "compiler": "xla", "strategy": "fsdp"},
-            "strategy: compiler xla does not run with strategy fsdp: expected single, ddp",
-        ),
-        (
-            {"instance": "ml.p3.16xlarge"},
-            "instance: AWS offers no training quota for ml.p3.16xlarge any more",
-        ),
-        (
-            {"instance": "local.gpu", "instance_count": 2},
-            "instance_count: local.gpu is one machine's GPU",
-        ),
-        (
-            {"strategy": "single", "instance_count": 2},
-            "instance_count: strategy single runs one process",
-        ),
-        (
-            {"strategy": "smddp"},
-            "strategy: AWS's images with strategy smddp lack transformers and datasets",
-        ),
-        (
-            {"instance": "ml.trn2.48xlarge", "compiler": "neuron"},
-            "compiler: the lab has no image with TorchNeuron, which compiler neuron needs",
-        ),
+        {"strategy": "smddp", "instance": "ml.g5.48xlarge"},
+        {"precision": "fp16", "instance": "ml.m5.xlarge"},
+        {"base_weights": "nf4"},
+        {"base_weights": "nf4", "adapter": {"rank": 8}, "strategy": "fsdp"},
+        {"base_weights": "nf4", "adapter": {"rank": 8}, "compiler": "inductor"},
+        {"base_weights": "bf16", "adapter": {"rank": 8}},
+        {"loss_chunks": 64, "strategy": "pipeline", "pipeline_degree": 4},
+        {"adapter": {"rank": 8}, "strategy": "tensor"},
+        {"activation_offloading": True, "instance": "local.cpu"},
+        {"strategy": "tensor", "instance": "ml.g5.xlarge"},
+        {
+            "strategy": "pipeline",
+            "pipeline_schedule": "1f1b",
+            "batch_size_per_device": 4,
+            "micro_batches": 4,
+        },
+        {"strategy": "tensor", "tensor_degree": 3},
+        {"strategy": "tensor", "tensor_plan": {}},
+        {"strategy": "mesh", "shard_degree": 3, "tensor_degree": 2},
+        {
+            "strategy": "mesh",
+            "shard_degree": 2,
+            "tensor_degree": 2,
+            "pipeline_degree": 1,
+            "replicate_degree": 1,
+        },
+        {"strategy": "mesh", "micro_batches": 2, "batch_size_per_device": 2},
+        {"strategy": "mesh", "shard_degree": 8, "pipeline_schedule": "1f1b"},
+        {"strategy": "mesh", "shard_degree": 8, "tensor_plan": {"colwise": ["h.*.mlp.c_fc"]}},
+        {"tensor_degree": 2},
+        {
+            "strategy": "pipeline",
+            "pipeline_degree": 2,
+            "batch_size_per_device": 8,
+            "micro_batches": 3,
+        },
+        {
+            "strategy": "pipeline",
+            "pipeline_degree": 4,
+            "pipeline_schedule": "interleaved",
+            "batch_size_per_device": 9,
+            "micro_batches": 9,
+        },
+        {"document_masking": True, "packing": False},
+        {"document_masking": True, "strategy": "pipeline"},
+        {"shard_scope": "hybrid"},
+        {
+            "instance": "local.cpu",
+            "instance_count": 4,
+            "strategy": "fsdp",
+            "shard_scope": "hybrid",
+        },
+        {"compiler": "neuron"},
+        {"instance": "ml.trn1.32xlarge"},
+        {"instance": "ml.trn1.32xlarge", "compiler": "xla", "strategy": "fsdp"},
+        {"instance": "ml.p3.16xlarge"},
+        {"instance": "local.gpu", "instance_count": 2},
+        {"strategy": "single", "instance_count": 2},
+        {"strategy": "smddp"},
+        {"instance": "ml.trn2.48xlarge", "compiler": "neuron"},
     ],
 )
-def test_what_does_not_go_together_has_its_reason(settings: dict[str, Any], reason: str) -> None:
-    assert any(found.startswith(reason) for found in reasons(settings))
+def test_impossible_combinations_have_their_reason(
+    snapshot: Snapshot, settings: dict[str, Any]
+) -> None:
+    snapshot(reasons(settings))
 
 
 def test_the_training_compilers_images_run_scripts_only(snapshot: Snapshot) -> None:
@@ -304,7 +182,7 @@ def test_a_script_answers_for_its_own_parallelism() -> None:
     assert reasons({"strategy": "smddp", "instance": "ml.g5.xlarge"}, SCRIPT) != []
 
 
-def test_a_models_config_must_offer_what_is_cut(snapshot: Snapshot) -> None:
+def test_a_models_config_must_offer_the_cut_parts(snapshot: Snapshot) -> None:
     small = {"model_type": "gpt2", "n_layer": 6, "n_head": 12}
     workload = parse_part({**small_document()["workload"], "model": {"config": small}}, Workload)
     cut = {"strategy": "pipeline", "batch_size_per_device": 8, "micro_batches": 8}
@@ -315,7 +193,7 @@ def test_a_models_config_must_offer_what_is_cut(snapshot: Snapshot) -> None:
     snapshot(reasons({"strategy": "tensor"}, workload))
 
 
-def test_a_model_that_is_given_by_name_is_not_checked() -> None:
+def test_a_model_given_by_name_is_not_checked() -> None:
     named = parse_part(
         {**small_document()["workload"], "model": "meta-llama/Llama-3.2-1B"}, Workload
     )
@@ -327,7 +205,7 @@ def test_document_masking_needs_room_for_the_check_before_the_first_step() -> No
         reasons({"document_masking": True}, replace(BUILT_IN, sequence_length=length))
         for length in (15, 16)
     ]
-    assert [len(each) for each in refused] == [1, 0]
+    assert [len(told) for told in refused] == [1, 0]
     assert "document_masking is tried on 16 tokens" in refused[0][0]
 
 

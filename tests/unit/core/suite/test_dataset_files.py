@@ -17,6 +17,14 @@ from traindyno.core.run.data_formats import (
 from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import DatasetFormat
 
+NAMED = ["train-00.csv", "training.csv", "dev.csv", "test/part-1.csv", "other.csv"]
+GENERATIONS = [
+    "data-00000-of-00001.arrow",
+    "data-00000-of-00002.arrow",
+    "data-00001-of-00002.arrow",
+]
+OWN = {"split": "german", "evaluation_split": "held_out"}
+
 
 def dataset(**changes: Any) -> Dataset:
     return Dataset(**{"path": "s3://bucket/data/", **changes})
@@ -33,7 +41,7 @@ def dataset(**changes: Any) -> Dataset:
         ("corpus", "", DatasetFormat.TEXT),
     ],
 )
-def test_the_format_is_that_of_the_suffix_before_any_compression(
+def test_the_format_follows_the_suffix_before_any_compression(
     name: str, suffix: str, file_format: DatasetFormat
 ) -> None:
     assert (data_suffix(name), format_of(name)) == (suffix, file_format)
@@ -71,17 +79,19 @@ def test_files_of_one_format_are_read_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "found"),
+    ("names", "formats"),
     [
         (["a.csv", "b.parquet"], "csv (a.csv) and parquet (b.parquet)"),
         (["stats.csv", "corpus.txt"], "csv (stats.csv) and text (corpus.txt)"),
         (["train.jsonl", "train.jsonl.bak"], "json (train.jsonl) and text (train.jsonl.bak)"),
     ],
 )
-def test_files_of_two_formats_are_refused_unless_one_is_named(names: list[str], found: str) -> None:
+def test_files_of_two_formats_are_refused_unless_one_is_named(
+    names: list[str], formats: str
+) -> None:
     with pytest.raises(
         DatasetFilesInvalid,
-        match=re.escape(f"of 2 formats, of which only one would be read: {found};"),
+        match=re.escape(f"of 2 formats, of which only one would be read: {formats};"),
     ):
         data_files(names, dataset())
     wanted = format_of(names[0])
@@ -91,7 +101,7 @@ def test_files_of_two_formats_are_refused_unless_one_is_named(names: list[str], 
 
 @pytest.mark.parametrize("suffix", sorted(UNREADABLE))
 @pytest.mark.parametrize("kept", ["train-0.jsonl", "train-0.txt", "train-0.parquet"])
-def test_a_file_that_cannot_be_read_is_not_dropped_beside_others(kept: str, suffix: str) -> None:
+def test_an_unreadable_file_is_not_dropped_beside_others(kept: str, suffix: str) -> None:
     """Neither if its format is named, where the file is a packed form of it."""
     lost = kept.replace("0", "1") + suffix
     message = f"({lost}), so only {kept} would be read; unpack or convert them"
@@ -103,18 +113,18 @@ def test_a_file_that_cannot_be_read_is_not_dropped_beside_others(kept: str, suff
         data_files([lost], dataset())
 
 
-def test_a_file_that_cannot_be_read_may_be_beside_the_format_that_is_named() -> None:
+def test_an_unreadable_file_may_be_beside_the_named_format() -> None:
     assert data_files(["train.csv", "raw.zip"], dataset(format=DatasetFormat.CSV)) == ["train.csv"]
 
 
-def test_a_format_that_is_named_decides() -> None:
+def test_a_named_format_decides() -> None:
     names = ["a.csv", "b.parquet"]
     assert data_files(names, dataset(format=DatasetFormat.PARQUET)) == ["b.parquet"]
     # files without such a suffix are read as it
     assert data_files(["a.txt", "b.txt"], dataset(format=DatasetFormat.JSON)) == ["a.txt", "b.txt"]
 
 
-def test_a_folder_without_data_lists_what_it_has() -> None:
+def test_a_folder_without_data_lists_its_contents() -> None:
     with pytest.raises(
         DatasetFilesInvalid, match=r"has README, \.hidden; dataset\.format: text reads these"
     ):
@@ -130,15 +140,6 @@ def test_a_folder_without_data_lists_what_it_has() -> None:
         DatasetFilesInvalid, match=r"it has (\.hidden\d\d, ){9}\.hidden09 and 2 more$"
     ):
         data_files(many, dataset())
-
-
-NAMED = ["train-00.csv", "training.csv", "dev.csv", "test/part-1.csv", "other.csv"]
-GENERATIONS = [
-    "data-00000-of-00001.arrow",
-    "data-00000-of-00002.arrow",
-    "data-00001-of-00002.arrow",
-]
-OWN = {"split": "german", "evaluation_split": "held_out"}
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ OWN = {"split": "german", "evaluation_split": "held_out"}
         (["data-00000-of-00001.arrow", "cache-ab12_00000_of_00002.arrow"], "train", [0], {}),
     ],
 )
-def test_files_are_of_the_split_that_their_names_tell(
+def test_files_belong_to_the_split_in_their_names(
     names: list[str], split: str, expected: list[int], options: dict[str, str]
 ) -> None:
     assert split_files(names, dataset(**options), split) == [names[place] for place in expected]

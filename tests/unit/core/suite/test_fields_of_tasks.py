@@ -31,8 +31,8 @@ def with_value(document: dict[str, Any], path: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", sorted(ONLY_BUILT_IN))
 def test_a_script_has_no_field_of_a_built_in_task(path: str) -> None:
-    (found,) = problems(with_value(script_document(), path))
-    assert found == (
+    (problem,) = problems(with_value(script_document(), path))
+    assert problem == (
         f"workload.{path}: only built-in tasks have it, expected nothing with task script; "
         f"{ONLY_BUILT_IN[path]}"
     )
@@ -40,8 +40,8 @@ def test_a_script_has_no_field_of_a_built_in_task(path: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(ONLY_SCRIPT))
 def test_a_built_in_task_has_no_field_of_a_script(path: str) -> None:
-    found = problems(with_value(small_document(), path))
-    assert any(line.startswith(f"workload.{path}: only task script has it") for line in found)
+    lines = problems(with_value(small_document(), path))
+    assert any(line.startswith(f"workload.{path}: only task script has it") for line in lines)
 
 
 def test_a_script_has_a_model_and_channels_of_any_name() -> None:
@@ -75,5 +75,5 @@ def test_conversations_are_of_causal_lm_and_have_fields_of_their_own(
 ) -> None:
     document = small_document()
     given = {**document["workload"], "task": task, "dataset": {"path": S3, **dataset}}
-    found = problems({**document, "workload": given})
-    assert [told in line for line in found] == ([True] if told else [])
+    lines = problems({**document, "workload": given})
+    assert [told in line for line in lines] == ([True] if told else [])

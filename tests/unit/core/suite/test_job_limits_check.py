@@ -55,8 +55,8 @@ LIMITS: dict[str, tuple[int, str, Callable[[int], dict[str, Any]]]] = {
 def test_numbers_and_lengths_are_limited(path: str) -> None:
     most, unit, sections_with = LIMITS[path]
     assert problems(script_document(**sections_with(most))) == []
-    found = problems(script_document(**sections_with(most + 1)))
-    assert found == [f"{path}: got {most + 1} {unit}, expected at most {most}"]
+    lines = problems(script_document(**sections_with(most + 1)))
+    assert lines == [f"{path}: got {most + 1} {unit}, expected at most {most}"]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,22 @@ def test_names_of_the_launchers_and_the_lab_are_refused_but_for_mpis(
     assert (refused(**{field: given}) == []) is is_valid
 
 
+def test_a_hyperparameter_without_a_name_is_refused() -> None:
+    line = 'workload.hyperparameters: got the name "", expected one of at least one character'
+    assert refused(hyperparameters={"": "1"}) == [line]
+
+
+@pytest.mark.parametrize("regex", ["(", "[a", "*"])
+def test_a_metric_that_is_no_regular_expression_is_refused(regex: str) -> None:
+    (line,) = problems(script_document(job={"metrics": {"loss": regex}}))
+    assert line.startswith(f'job.metrics.loss: got "{regex}": ')
+    assert line.endswith("; expected a regular expression")
+
+
+def test_a_metric_may_be_in_another_dialect_than_pythons() -> None:
+    assert problems(script_document(job={"metrics": {"loss": "(?<loss>.)", "a": "\\p{L}"}})) == []
+
+
 @pytest.mark.parametrize(
     ("name", "is_valid"),
     [("NAME_1", True), ("_x", True), ("1X", False), ("A-B", False), ("TRAINDYNO_X", False)],
@@ -87,7 +103,7 @@ def test_variables_have_names_of_a_shell(name: str, is_valid: bool) -> None:
         f'workload.environment.{name}: got "{name}", expected letters, digits and _, not beginning '
         "with a digit"
     )
-    assert [found.partition(" or TRAINDYNO_")[0] for found in refused(environment={name: "1"})] == (
+    assert [line.partition(" or TRAINDYNO_")[0] for line in refused(environment={name: "1"})] == (
         [] if is_valid else [expected]
     )
 
@@ -98,7 +114,7 @@ def test_the_settings_of_a_cell_are_one_value(characters: int, paths: list[str])
     document = small_document()
     document["training"] |= {"strategy": "tensor", "tensor_plan": {"colwise": ["l" * characters]}}
     document["training"]["instance"] = "ml.g5.12xlarge"
-    found = [
-        each for each in problems(document) if "characters as JSON, expected at most 2500" in each
+    lines = [
+        line for line in problems(document) if "characters as JSON, expected at most 2500" in line
     ]
-    assert [each.partition(": ")[0] for each in found] == paths
+    assert [line.partition(": ")[0] for line in lines] == paths

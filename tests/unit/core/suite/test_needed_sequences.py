@@ -40,7 +40,7 @@ def test_the_cell_with_the_largest_step_decides() -> None:
     assert needed(suite_of()) == STEPS * 16 * 4  # four devices
 
 
-def test_a_run_that_sets_its_own_number_of_steps_reads_at_least_a_hundred() -> None:
+def test_a_run_with_its_own_number_of_steps_reads_at_least_a_hundred() -> None:
     assert needed(suite_of(measurement={"least_seconds": 2.0})) == 100 * 16 * 4
     assert needed(suite_of(measurement={"least_seconds": 2.0, "max_steps": 300})) == 300 * 16 * 4
 
@@ -52,7 +52,7 @@ def test_never_more_than_the_examples(examples: int) -> None:
     )
 
 
-def test_what_is_held_out_comes_on_top_unless_there_is_a_split_for_it() -> None:
+def test_held_out_rows_come_on_top_without_a_split_for_them() -> None:
     data = small_document()["workload"]["dataset"]
     evaluated = suite_of(measurement={"evaluate": True})
     apart = suite_of(measurement={"evaluate": True}, dataset={**data, "evaluation_split": "test"})
@@ -62,7 +62,7 @@ def test_what_is_held_out_comes_on_top_unless_there_is_a_split_for_it() -> None:
     assert needed(scheduled) == needed(evaluated)
 
 
-def test_rows_that_may_be_sorted_by_their_label_are_all_read() -> None:
+def test_rows_possibly_sorted_by_their_label_are_all_read() -> None:
     assert needed(suite_of(task="sequence-classification", label_count=2)) is None
 
 
@@ -77,5 +77,5 @@ def test_each_way_of_packing_has_its_own_number() -> None:
         exclude=exclude,
         measurement={"max_steps": STEPS, "trials": 1},
     )
-    found = {each.packing: each.sequences for each in needed_tokens(suite)}
-    assert found == {True: STEPS * 16, False: STEPS * 4}
+    sequences = {packed.packing: packed.sequences for packed in needed_tokens(suite)}
+    assert sequences == {True: STEPS * 16, False: STEPS * 4}

@@ -36,6 +36,11 @@ ORIGIN = Origin(code="abc.tar.gz", image="pytorch:cpu", data="d1", tokenizer="t1
 KEY = "0123456789abcdef" * 4
 # With 120 s to stop, 300 s to upload and 60 s of margin, half an hour.
 LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 840, "max_attempts": 3}
+SYNTHETIC = {"format": "synthetic"}
+STREAMED = {"path": "s3://bucket/data/", "input_mode": "stream"}
+PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
+PLANNED = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor"], "tensor_plan": [None, PLAN]}
+USD = {"ml.g5.xlarge": "1.408", "ml.g5.12xlarge": "7.09", "ml.m7i.xlarge": "0.24"}
 
 
 def workload(**changes: Any) -> dict[str, Any]:
@@ -43,14 +48,14 @@ def workload(**changes: Any) -> dict[str, Any]:
 
 
 def tokens_of(suite: Suite) -> list[bool | None]:
-    return [each.packing for each in needed_tokens(suite)]
+    return [needed.packing for needed in needed_tokens(suite)]
 
 
 def key_of(
     origin: Origin = ORIGIN, *, packing: bool = True, degrees: Iterable[int] = (), **changes: Any
 ) -> str:
     token_set = TokenSet(
-        packing=packing, divisions=tuple(TensorDivision(degree=each) for each in degrees)
+        packing=packing, divisions=tuple(TensorDivision(degree=degree) for degree in degrees)
     )
     return tokens_key(small_suite(workload=workload(**changes)).workload, token_set, origin)
 
@@ -75,10 +80,6 @@ def test_text_to_be_classified_is_never_packed() -> None:
     assert tokens_of(suite) == [False]
 
 
-SYNTHETIC = {"format": "synthetic"}
-STREAMED = {"path": "s3://bucket/data/", "input_mode": "stream"}
-
-
 @pytest.mark.parametrize("dataset", [SYNTHETIC, STREAMED], ids=["synthetic", "streamed"])
 @pytest.mark.parametrize(
     "model", ["me/model", "s3://bucket/model/", {"config": {"model_type": "gpt2"}}], ids=str
@@ -92,11 +93,7 @@ def test_without_tokens_only_a_model_of_the_hub_needs_a_job(
     assert needed_tokens(suite) == ((TokenSet(),) if model == "me/model" else ())
 
 
-PLAN = {"colwise": ["layers.*.mlp.up_proj"], "rowwise": ["layers.*.mlp.down_proj"]}
-PLANNED = {"instance": ["ml.g5.12xlarge"], "strategy": ["tensor"], "tensor_plan": [None, PLAN]}
-
-
-def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> None:
+def test_the_job_making_tokens_checks_the_models_divisions_and_stages() -> None:
     given = {"dataset": {"path": "s3://bucket/data/abc/"}, "model": "s3://bucket/model/"}
     pipeline = {"instance": "ml.g5.12xlarge", "strategy": "pipeline", "tensor_plan": None}
     suite = small_suite(
@@ -130,7 +127,9 @@ def test_the_job_that_makes_tokens_checks_the_models_divisions_and_stages() -> N
         {"stage_counts": ()},
         {"stage_counts": (2,)},
     )
-    keys = {tokens_key(suite.workload, replace(wanted, **each), ORIGIN) for each in ({}, *others)}
+    keys = {
+        tokens_key(suite.workload, replace(wanted, **changes), ORIGIN) for changes in ({}, *others)
+    }
     assert len(keys) == 1 + len(others)
 
 
@@ -163,7 +162,7 @@ def test_whatever_changes_the_tokens_changes_their_key(change: dict[str, Any]) -
     assert key_of(**change) == key_of(**change)
 
 
-def test_how_tokens_travel_and_who_trains_on_them_leaves_their_key_alone() -> None:
+def test_transport_and_trainers_of_tokens_leave_their_key_alone() -> None:
     assert key_of(dataset={"path": "s3://bucket/data/abc/", "input_mode": "FastFile"}) == key_of()
     assert key_of(model={"config": {"model_type": "gpt2", "n_layer": 3}}) == key_of()
 
@@ -177,7 +176,7 @@ def test_a_models_own_tokenizer_counts_by_path_and_revision() -> None:
     assert len(keys) == 3
 
 
-def test_a_model_that_is_not_divided_leaves_the_key_alone() -> None:
+def test_an_undivided_model_leaves_the_key_alone() -> None:
     keys = {
         key_of(degrees=degrees, model=model)
         for degrees in ((2,), ())
@@ -186,14 +185,14 @@ def test_a_model_that_is_not_divided_leaves_the_key_alone() -> None:
     assert len(keys) == 3
 
 
-def test_data_is_prepared_on_this_machine_where_any_cell_runs_here() -> None:
+def test_data_is_prepared_on_this_machine_if_any_cell_runs_here() -> None:
     remote = small_suite()
     mixed = small_suite(
         training={}, baseline={}, matrix={"instance": ["ml.g5.xlarge", "local.cpu"]}
     )
     asked = small_suite(preparation={"instance": "ml.m5.4xlarge"})
-    found = [preparation_instance(suite) for suite in (remote, mixed, asked)]
-    assert found == ["ml.m7i.xlarge", "local.cpu", "ml.m5.4xlarge"]
+    instances = [preparation_instance(suite) for suite in (remote, mixed, asked)]
+    assert instances == ["ml.m7i.xlarge", "local.cpu", "ml.m5.4xlarge"]
 
 
 def test_the_job_leaves_plain_files_under_its_content_key() -> None:
@@ -220,7 +219,7 @@ def test_the_job_has_the_suites_volume_or_the_labs(size_gb: int | None) -> None:
     assert request(preparation(suite), suite)["ResourceConfig"]["VolumeSizeInGB"] == expected
 
 
-def test_the_job_runs_in_the_labs_image_which_has_the_packages() -> None:
+def test_the_job_runs_in_the_labs_image_with_its_packages() -> None:
     suite = small_suite()
     run = preparation(suite)
     settings = replace(SETTINGS, images={"none": "me/lab-cpu:1", "gpu": "me/lab-gpu:1"})
@@ -237,7 +236,7 @@ def test_the_preparation_brings_no_weights_over() -> None:
     assert job["AlgorithmSpecification"]["TrainingImage"] != "me/my-gpu-image:1"
 
 
-def test_a_chat_template_is_a_channel_of_the_job_that_makes_tokens_alone() -> None:
+def test_a_chat_template_is_a_channel_of_the_job_making_tokens_alone() -> None:
     chat = {
         "path": "s3://bucket/data/",
         "format": "chat",
@@ -252,7 +251,7 @@ def test_a_chat_template_is_a_channel_of_the_job_that_makes_tokens_alone() -> No
     (run, *_) = trial_runs("execution-1", suite.cells, [1])
     run = replace(run, tokens=Tokens(key=KEY, s3_uri="s3://results/prepared/"))
     channels = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)
-    assert [each["ChannelName"] for each in channels["InputDataConfig"]] == ["train"]
+    assert [channel["ChannelName"] for channel in channels["InputDataConfig"]] == ["train"]
 
 
 def test_of_other_data_a_job_hears_nothing_of_conversations() -> None:
@@ -281,21 +280,19 @@ def test_a_run_reads_tokens_in_the_datasets_place_and_mode(mode: str) -> None:
     assert channel.get("InputMode", "File") == mode
 
 
-USD = {"ml.g5.xlarge": "1.408", "ml.g5.12xlarge": "7.09", "ml.m7i.xlarge": "0.24"}
-
-
 def planned(tokens: tuple[TokenSet, ...] | None = None, **changes: Any) -> Plan:
     return planned_of(small_suite(**{"limits": LIMITS, **changes}), tokens)
 
 
 def planned_of(suite: Suite, tokens: tuple[TokenSet, ...] | None = None) -> Plan:
-    prices, quotas = prices_of(USD), ample_quotas(suite)
+    prices = prices_of(USD)
+    quotas = ample_quotas(suite)
     return plan_suite(
         suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={}, tokens=tokens
     )
 
 
-def test_the_plan_counts_what_preparing_costs_and_how_long_it_takes() -> None:
+def test_the_plan_counts_cost_and_time_of_preparing() -> None:
     plan = planned()
     # half an hour at 0.24 once, and three times at worst; two jobs of half an hour at 1.408, and at
     # worst three attempts of each and one more for its second run: 8 x 0.704 = 5.632

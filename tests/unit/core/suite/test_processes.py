@@ -31,6 +31,7 @@ P4D = Settings(
     instance="ml.p4d.24xlarge", instance_count=2, strategy=Strategy.DDP, batch_size_per_device=4
 )
 UNKNOWN = replace(P4D, instance="ml.unheard.of")
+NAMES = st.sampled_from(["pipeline", "replicate", "shard", "tensor"])
 
 
 def settings(**changes: Any) -> Settings:
@@ -70,7 +71,7 @@ def test_the_learning_rate_scales_with_the_global_batch() -> None:
     assert scaled_learning_rate(fixed, 64) == 0.001
 
 
-def test_divisions_are_those_of_the_cells_that_use_them() -> None:
+def test_divisions_come_from_the_cells_using_them() -> None:
     layers = TensorLayers(colwise=("a",), rowwise=("b",))
     cells = [
         settings(strategy=Strategy.MESH, tensor_degree=2, tensor_plan=layers),
@@ -88,7 +89,7 @@ def test_divisions_are_those_of_the_cells_that_use_them() -> None:
     )
 
 
-def test_stages_are_those_of_the_cells_that_cut_the_model() -> None:
+def test_stages_come_from_the_cells_cutting_the_model() -> None:
     interleaved = {"pipeline_degree": 4, "pipeline_schedule": PipelineSchedule.INTERLEAVED}
     cells = [
         settings(strategy=Strategy.MESH, tensor_degree=2),
@@ -129,14 +130,9 @@ def test_stages_are_those_of_the_cells_that_cut_the_model() -> None:
         ),
     ],
 )
-def test_the_first_degree_that_is_left_out_follows(
-    changes: dict[str, Any], expected: Degrees
-) -> None:
+def test_the_first_left_out_degree_follows(changes: dict[str, Any], expected: Degrees) -> None:
     assert degrees_of(settings(**changes), 16) == expected
     assert expected.processes == 16
-
-
-NAMES = st.sampled_from(["pipeline", "replicate", "shard", "tensor"])
 
 
 @examples(300)
@@ -147,8 +143,8 @@ def test_the_nearest_degrees_have_the_processes_as_product(
     asked = mesh(named)
     nearest = nearest_degrees(asked, processes)
     assert nearest
-    for each in nearest:
-        assert degrees_of(mesh(each), processes).processes == processes
+    for cell in nearest:
+        assert degrees_of(mesh(cell), processes).processes == processes
     is_possible = degrees_of(asked, processes).processes == processes
     assert (nearest[0] == given_degrees(asked)) == is_possible
 

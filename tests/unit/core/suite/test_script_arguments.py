@@ -27,14 +27,15 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.runs import trial_runs
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import structure_suite, suite_document
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.report_data import Report, parse_report, report_document
-from traindyno.core.verdict.verdict import judge
 from traindyno.sagemaker.request import build_training_job_request
 
 PLAIN = st.sampled_from([None, True, False, 0, 1, -3, 2.5, 1e-5, "", "two words", "[/INST]", "1"])
 VALUES = st.recursive(
     PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner)
 )
+SAFE = string.ascii_letters + string.digits + "_-+=:,./@%^éß"
 
 
 def suite_of(values: list[Any], for_all: Any) -> Suite:
@@ -88,7 +89,7 @@ def test_a_verdict_and_a_report_hold_them() -> None:
 @pytest.mark.parametrize(
     "value", [datetime.date(2026, 1, 1), [datetime.date(2026, 1, 1)], {1: 2}, {"a": {1, 2}}]
 )
-def test_what_json_does_not_have_is_refused(value: Any) -> None:
+def test_values_beyond_json_are_refused(value: Any) -> None:
     document = script_document()
     document["workload"]["hyperparameters"] = {"day": value}
     with pytest.raises(
@@ -125,9 +126,6 @@ def test_parameters_of_the_model_parallel_library_may_be_a_mapping() -> None:
     (run,) = trial_runs("e", suite.cells, [1])
     sent = build_training_job_request(run, suite, attempt=1, settings=SETTINGS)["HyperParameters"]
     assert json.loads(sent["mp_parameters"]) == {"ddp": True, "partitions": 2}
-
-
-SAFE = string.ascii_letters + string.digits + "_-+=:,./@%^éß"
 
 
 def script_suite(jobs: str, *, matrix: dict[str, Any] | None = None, **arguments: Any) -> Suite:

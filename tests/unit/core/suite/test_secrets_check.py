@@ -14,7 +14,8 @@ SECRET_ARN = "arn:aws:secretsmanager:us-east-1:123456789012:secret:hub-AbCdEf"
 
 # Each name with a value that a secret of this name could have, and each value under a name that
 # says nothing.
-PASSWORD, LONG = "hunter2!", "0123456789abcdef" * 2
+PASSWORD = "hunter2!"
+LONG = "0123456789abcdef" * 2
 SECRET_NAMES = {
     **dict.fromkeys(
         ("DB_PASSWD", "PGPASSWORD", "dbPassword", "db-password", "MYSQL_PWD", "smtp_pass"), PASSWORD
@@ -34,26 +35,20 @@ SECRET_NAMES = {
     **dict.fromkeys(("TOKEN", "hub_token", "accessToken", "GITHUB_PAT"), LONG),
 }
 SECRET_VALUES = (
-    *(
-        HUB,
-        "AKIA" + "A" * 16,
-        "ghp_" + "a" * 36,
-        "sk-" + "a" * 40,
-        "-----BEGIN RSA PRIVATE KEY-----",
-        f"my_{HUB}",
-    ),
-    *(
-        "postgres://user:pw@host/db",
-        "redis://:pw@host",
-        "jdbc:mysql://u:p/w@h:3306",
-        f"Authorization: Bearer {LONG}",
-    ),
-    *(
-        "Server=x;Password=hunter2!;",
-        '{"db_password": "hunter2!"}',
-        "--db-password hunter2! --x 1",
-        f"a=1&api_key={LONG}",
-    ),
+    HUB,
+    "AKIA" + "A" * 16,
+    "ghp_" + "a" * 36,
+    "sk-" + "a" * 40,
+    "-----BEGIN RSA PRIVATE KEY-----",
+    f"my_{HUB}",
+    "postgres://user:pw@host/db",
+    "redis://:pw@host",
+    "jdbc:mysql://u:p/w@h:3306",
+    f"Authorization: Bearer {LONG}",
+    "Server=x;Password=hunter2!;",
+    '{"db_password": "hunter2!"}',
+    "--db-password hunter2! --x 1",
+    f"a=1&api_key={LONG}",
 )
 NO_SECRETS = {
     **{
@@ -79,8 +74,8 @@ NO_SECRETS = {
 
 
 def problem(document: dict[str, Any]) -> str:
-    (found,) = problems(document)
-    return found
+    (line,) = problems(document)
+    return line
 
 
 @pytest.mark.parametrize(
@@ -110,7 +105,7 @@ def problem(document: dict[str, Any]) -> str:
         ),
     ],
 )
-def test_what_looks_like_a_secret_is_refused_with_what_to_do(
+def test_a_likely_secret_is_refused_with_the_remedy(
     workload: dict[str, Any], path: str, kind: str
 ) -> None:
     text = problem(script_document(workload={**script_document()["workload"], **workload}))

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from bench.suite_schema import TABLES, with_tables
 from traindyno.core.documents.field_description import description_of
 from traindyno.core.run.settings import (
     Effect,
@@ -16,7 +17,6 @@ from traindyno.core.run.settings import (
     settings_with,
 )
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.suite.schema import TABLES, with_tables
 from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import sections_of
 from traindyno.features import FEATURES
@@ -37,20 +37,20 @@ def test_every_number_of_a_suite_is_bounded() -> None:
 
 def _unbounded_numbers(kind: Any) -> list[str]:
     """The fields of a dataclass and of those within it that hold a number and have no bound."""
-    found = []
+    undecided = []
     hints = get_type_hints(kind)
-    for each in fields(kind):
-        parts = [hints[each.name], *getattr(hints[each.name], "__args__", ())]
-        description = description_of(each)
+    for field in fields(kind):
+        parts = [hints[field.name], *getattr(hints[field.name], "__args__", ())]
+        description = description_of(field)
         if any(
             part.__name__ in ("int", "float", "Decimal") for part in parts if isinstance(part, type)
         ):
-            found += [f"{kind.__name__}.{each.name}"] * (
+            undecided += [f"{kind.__name__}.{field.name}"] * (
                 description is None or description.bound is None
             )
         for part in parts:
-            found += _unbounded_numbers(part) if is_dataclass(part) else []
-    return found
+            undecided += _unbounded_numbers(part) if is_dataclass(part) else []
+    return undecided
 
 
 def test_options_of_one_strategy_have_no_effect_with_others() -> None:

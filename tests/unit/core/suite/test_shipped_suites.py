@@ -47,7 +47,8 @@ PRICES = {
 
 
 def plan(suite: Suite, usd_per_hour: Mapping[str, str] = PRICES) -> Plan:
-    prices, quotas = prices_of(usd_per_hour), ample_quotas(suite)
+    prices = prices_of(usd_per_hour)
+    quotas = ample_quotas(suite)
     return plan_suite(suite, execution_id="execution-1", prices=prices, quotas=quotas, histories={})
 
 
@@ -56,8 +57,8 @@ def named(path: Path) -> str:
 
 
 def test_every_pack_has_its_suites_and_its_claims() -> None:
-    found = {path.parent.name for path in SUITES.glob("*/claims.yaml")}
-    assert found == set(PACKS)
+    packs = {path.parent.name for path in SUITES.glob("*/claims.yaml")}
+    assert packs == set(PACKS)
     for pack in PACKS:
         assert {"original.yaml", "modern.yaml", "local.yaml"} <= {
             path.name for path in (SUITES / pack).glob("*.yaml")
@@ -89,7 +90,7 @@ def test_a_suite_of_a_pack_is_refused_by_nothing_but_quotas_and_fits_its_cap_onc
 
 
 @pytest.mark.parametrize("path", ON_AWS, ids=named)
-def test_every_cell_of_a_pack_is_a_job_that_sagemakers_model_knows(path: Path) -> None:
+def test_every_cell_of_a_pack_is_a_job_of_sagemakers_model(path: Path) -> None:
     suite = with_staged_source(load_suite(path, local=path.parent == SUITES).suite)
     runs = trial_runs("execution-1", suite.cells, [1])
     requests = [
@@ -121,7 +122,7 @@ def test_local_suite_of_a_pack_is_planned_on_this_machine_with_2_or_4_instances(
 
 
 @pytest.mark.parametrize("pack", PACKS)
-def test_a_page_promises_the_upper_bound_that_plan_says_at_the_prices_that_it_names(
+def test_a_page_promises_the_upper_bound_of_the_plan_at_its_prices(
     pack: str,
 ) -> None:
     page = (SUITES.parent / "docs" / "experiments" / f"{pack}.md").read_text()

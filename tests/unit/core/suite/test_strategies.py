@@ -8,27 +8,6 @@ import pytest
 
 from traindyno.core.suite.choices import TRAITS, Strategy, strategies_with
 
-
-def test_every_strategy_has_its_traits() -> None:
-    assert set(TRAITS) == set(Strategy)
-
-
-def test_strategies_are_found_by_a_trait_in_their_order() -> None:
-    assert strategies_with(lambda traits: traits.runs_with_xla) == (Strategy.SINGLE, Strategy.DDP)
-    split = (Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE, Strategy.MESH)
-    assert strategies_with(lambda traits: traits.is_composition) == split
-
-
-def test_a_strategy_that_stands_in_runs_without_sagemakers_library() -> None:
-    needs_library = strategies_with(lambda traits: traits.sagemaker_collectives)
-    assert (
-        strategies_with(lambda traits: traits.stand_in is not None)
-        == needs_library
-        == (Strategy.SMDDP,)
-    )
-    assert not TRAITS[TRAITS[Strategy.SMDDP].stand_in or Strategy.SMDDP].sagemaker_collectives
-
-
 REPO_ROOT = Path(__file__).resolve().parents[4]
 PACKAGES = ("traindyno", "training", "infra", "localcloud", "lambdas")
 TABLES = {
@@ -49,22 +28,42 @@ NAMES = {
 MEMBERS = {str(strategy) for strategy in Strategy}
 
 
+def test_every_strategy_has_its_traits() -> None:
+    assert set(TRAITS) == set(Strategy)
+
+
+def test_strategies_are_found_by_a_trait_in_their_order() -> None:
+    assert strategies_with(lambda traits: traits.runs_with_xla) == (Strategy.SINGLE, Strategy.DDP)
+    split = (Strategy.FSDP, Strategy.TENSOR, Strategy.PIPELINE, Strategy.MESH)
+    assert strategies_with(lambda traits: traits.is_composition) == split
+
+
+def test_a_stand_in_strategy_runs_without_sagemakers_library() -> None:
+    needs_library = strategies_with(lambda traits: traits.sagemaker_collectives)
+    assert (
+        strategies_with(lambda traits: traits.stand_in is not None)
+        == needs_library
+        == (Strategy.SMDDP,)
+    )
+    assert not TRAITS[TRAITS[Strategy.SMDDP].stand_in or Strategy.SMDDP].sagemaker_collectives
+
+
 def members_in(node: ast.AST) -> Iterator[str]:
     """The members of Strategy that this code names."""
-    for each in ast.walk(node):
+    for part in ast.walk(node):
         if (
-            isinstance(each, ast.Attribute)
-            and isinstance(each.value, ast.Name)
-            and each.value.id == "Strategy"
+            isinstance(part, ast.Attribute)
+            and isinstance(part.value, ast.Name)
+            and part.value.id == "Strategy"
         ):
-            yield each.attr
+            yield part.attr
 
 
 def branches_in(node: ast.AST) -> Iterator[str]:
     """The comparisons and patterns that ask which strategy it is, also by the member's text."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Compare | ast.match_case):
-            asked = each.pattern if isinstance(each, ast.match_case) else each
+    for part in ast.walk(node):
+        if isinstance(part, ast.Compare | ast.match_case):
+            asked = part.pattern if isinstance(part, ast.match_case) else part
             texts = {text.value for text in ast.walk(asked) if isinstance(text, ast.Constant)}
             is_by_text = texts & MEMBERS and "strategy" in ast.unparse(asked)
             if is_by_text or any(members_in(asked)):
@@ -84,7 +83,7 @@ def test_a_branch_on_a_strategy_is_found(branch: str) -> None:
     assert len([*branches_in(ast.parse(branch))]) == 1
 
 
-def test_no_module_asks_which_strategy_it_is_and_only_tables_name_one() -> None:
+def test_no_module_asks_for_its_strategy_and_only_tables_name_one() -> None:
     texts = {
         str(path.relative_to(REPO_ROOT)): path.read_text()
         for package in PACKAGES

@@ -2,13 +2,17 @@
 without a value.
 """
 
+from typing import Any
+
 import pytest
 
-from tests.unit.suites import problems, small_document
+from tests.unit.suites import problems, script_document, small_document
 from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.choices import GoalKind, Quality
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement
+
+LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
 
 
 def test_a_run_evaluates_at_its_end_or_every_so_many_steps() -> None:
@@ -18,10 +22,8 @@ def test_a_run_evaluates_at_its_end_or_every_so_many_steps() -> None:
 
 
 def test_accuracy_is_reached_from_below_and_losses_from_above() -> None:
-    accuracy, loss = (
-        QualityTarget(quality=Quality.ACCURACY, value=0.9),
-        QualityTarget(quality=Quality.LOSS, value=2.0),
-    )
+    accuracy = QualityTarget(quality=Quality.ACCURACY, value=0.9)
+    loss = QualityTarget(quality=Quality.LOSS, value=2.0)
     assert [accuracy.is_reached(value) for value in (0.89, 0.9, 0.91)] == [False, True, True]
     assert [loss.is_reached(value) for value in (1.9, 2.0, 2.1)] == [True, True, False]
     assert (accuracy.best([0.5, 0.7]), loss.best([2.5, 2.2])) == (0.7, 2.2)
@@ -35,9 +37,6 @@ def test_a_goal_is_of_time_or_money_with_a_target_or_without() -> None:
     assert Goal(kind=GoalKind.CHEAPEST_TO, perplexity=12.0).target == QualityTarget(
         quality=Quality.PERPLEXITY, value=12.0
     )
-
-
-LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
 
 
 @pytest.mark.parametrize(
@@ -54,15 +53,36 @@ LIMITS = {"max_usd": 50, "max_hours": 4, "max_job_seconds": 1800}
 def test_numbers_are_accepted_up_to_their_bounds(
     section: str, field: str, accepted: float, refused: float
 ) -> None:
-    def found(value: float) -> list[str]:
+    def problems_of(value: float) -> list[str]:
         if section == "goal":
             return problems(small_document(goal={"cheapest-within": {field: value}}))
         plain = LIMITS if section == "limits" else {}
         return problems(small_document(**{section: {**plain, field: value}}))
 
-    assert found(accepted) == []
-    (problem,) = found(refused)
+    assert problems_of(accepted) == []
+    (problem,) = problems_of(refused)
     assert problem.startswith(f"{section}.{field}: ")
+
+
+@pytest.mark.parametrize(
+    ("measurement", "goal"),
+    [
+        ({"warmup": 199}, "cheapest"),
+        ({"warmup": 200, "least_seconds": 2.0}, "cheapest"),
+        ({"warmup": 200, "evaluate_every_steps": 5}, {"fastest-to": {"loss": 1.0}}),
+    ],
+)
+def test_a_warmup_leaves_a_step_that_counts_where_one_is_needed(
+    measurement: dict[str, Any], goal: Any
+) -> None:
+    assert problems(small_document(measurement=measurement, goal=goal)) == []
+    assert problems(script_document(measurement={"warmup": 200})) == []
+
+
+def test_one_trial_of_the_only_cell_trains_for_any_goal() -> None:
+    """`train` starts such a suite."""
+    alone = {"matrix": {"compiler": ["none"]}, "measurement": {"trials": 1}}
+    assert problems(small_document(goal={"cheapest-within": {"hours": 8}}, **alone)) == []
 
 
 @pytest.mark.parametrize(

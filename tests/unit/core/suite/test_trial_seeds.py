@@ -25,10 +25,10 @@ def script_suite(**changes: Any) -> Suite:
 
 def seeds(suite: Suite, *trials: int) -> dict[int, set[int | None]]:
     """Trial → the seeds of its runs, over all cells."""
-    found: dict[int, set[int | None]] = {}
+    by_trial: dict[int, set[int | None]] = {}
     for run in with_seeds(suite, trial_runs("e", suite.cells, trials)):
-        found.setdefault(run.trial, set()).add(run.seed)
-    return found
+        by_trial.setdefault(run.trial, set()).add(run.seed)
+    return by_trial
 
 
 def requests(suite: Suite) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def test_trial_k_trains_with_the_seed_plus_k_minus_1_in_every_cell(base: int, tr
     }
 
 
-def test_cells_that_compare_seeds_keep_their_own_in_all_trials() -> None:
+def test_cells_comparing_seeds_keep_their_own_in_all_trials() -> None:
     suite = small_suite(matrix={"seed": [3, 11]}, baseline={}, measurement={"trials": 3})
     assert seeds(suite, 1, 2, 3) == {1: {3, 11}, 2: {3, 11}, 3: {3, 11}}
     included = small_suite(include=[{"seed": 5}])
@@ -61,28 +61,28 @@ def test_cells_that_compare_seeds_keep_their_own_in_all_trials() -> None:
 
 
 def test_a_built_in_task_gets_the_trials_seed_beside_the_cells() -> None:
-    found = [request["HyperParameters"] for request in requests(small_suite())]
-    assert [json.loads(each["trial_seed"]) for each in found] == [0, 0, 1, 1]
-    assert {json.loads(each["settings"])["seed"] for each in found} == {0}
+    hyperparameters = [request["HyperParameters"] for request in requests(small_suite())]
+    assert [json.loads(given["trial_seed"]) for given in hyperparameters] == [0, 0, 1, 1]
+    assert {json.loads(given["settings"])["seed"] for given in hyperparameters} == {0}
 
 
 def test_a_script_gets_its_seed_in_the_environment() -> None:
-    found = requests(script_suite(training={"seed": 100}))
-    assert [each["Environment"]["TRAINDYNO_SEED"] for each in found] == ["100", "101"]
-    assert all("seed" not in each["HyperParameters"] for each in found)
-    assert all("TRAINDYNO_SEED" not in each["Environment"] for each in requests(small_suite()))
+    jobs = requests(script_suite(training={"seed": 100}))
+    assert [job["Environment"]["TRAINDYNO_SEED"] for job in jobs] == ["100", "101"]
+    assert all("seed" not in job["HyperParameters"] for job in jobs)
+    assert all("TRAINDYNO_SEED" not in job["Environment"] for job in requests(small_suite()))
 
 
-def test_a_script_gets_its_seed_as_the_argument_that_the_suite_names() -> None:
-    found = requests(script_suite(measurement={"trials": 2, "seed_argument": "random_seed"}))
-    assert [each["HyperParameters"]["random_seed"] for each in found] == ["0", "1"]
-    assert [each["Environment"]["TRAINDYNO_SEED"] for each in found] == ["0", "1"]
+def test_a_script_gets_its_seed_as_the_argument_of_the_suite() -> None:
+    jobs = requests(script_suite(measurement={"trials": 2, "seed_argument": "random_seed"}))
+    assert [job["HyperParameters"]["random_seed"] for job in jobs] == ["0", "1"]
+    assert [job["Environment"]["TRAINDYNO_SEED"] for job in jobs] == ["0", "1"]
 
 
 @pytest.mark.parametrize(
     "name", ["--seed", "", "a seed", "sagemaker_seed", "mp_parameters", "1st", "x" * 257]
 )
-def test_a_name_that_is_no_argument_is_refused(name: str) -> None:
+def test_a_name_of_no_argument_is_refused(name: str) -> None:
     (problem,) = problems(script_document(measurement={"seed_argument": name}))
     assert says(problem, f"{ARGUMENT}: expected the name of an argument without dashes in front")
 
@@ -96,9 +96,7 @@ def test_a_name_that_is_no_argument_is_refused(name: str) -> None:
         ("include[0]", {"include": [{"hyperparameters.lr": 1.0}]}),
     ],
 )
-def test_an_argument_that_the_suite_also_gives_is_refused(
-    section: str, given: dict[str, Any]
-) -> None:
+def test_an_argument_given_by_the_suite_too_is_refused(section: str, given: dict[str, Any]) -> None:
     document = script_document(**given, measurement={"seed_argument": "lr"})
     if given:
         document["workload"] = {**document["workload"], "hyperparameters": {}}
@@ -122,7 +120,7 @@ def test_the_seed_argument_counts_as_a_hyperparameter() -> None:
     assert problems(document) == ["workload.hyperparameters: got 91 names, expected at most 90"]
 
 
-def test_what_a_script_says_about_its_seed_decides_whether_its_trials_are_draws() -> None:
+def test_a_scripts_word_about_its_seed_decides_whether_its_trials_are_draws() -> None:
     suite = script_suite()
     cell = suite.cells[0]
     assert completed_result(cell, 2, suite=suite).seed is None

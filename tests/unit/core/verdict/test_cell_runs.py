@@ -6,11 +6,11 @@ from math import log
 import pytest
 
 from tests.unit.run_samples import completed_result, failed_result, make_cell, make_suite
+from traindyno.core.costs.extra_time import extra_times
 from traindyno.core.jobs.attempt import RunShare
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
-from traindyno.core.verdict.cell_runs import CellRuns, group_runs
-from traindyno.core.verdict.extra_time import extra_times
+from traindyno.core.verdict.cell_runs import group_runs
 from traindyno.core.verdict.figure_table import build_figures
 from traindyno.figures.beyond import ExtraTime
 from traindyno.figures.table import FigureColumn
@@ -23,15 +23,14 @@ LOST = failed_result(CELL, 3, Outcome.OUT_OF_MEMORY)
 def extra(
     column: FigureColumn, measured: tuple[RunResult, ...], others: tuple[RunResult, ...]
 ) -> ExtraTime:
-    runs = CellRuns(cell=CELL, measured=measured, others=others)
-    return extra_times(runs, None).get(column, ExtraTime())
+    return extra_times(measured, others).get(column, ExtraTime())
 
 
 def test_a_failed_trial_is_paid_again_with_the_error_of_a_share() -> None:
-    found = extra(FigureColumn.USD, DONE, (LOST,))
+    lost = extra(FigureColumn.USD, DONE, (LOST,))
     # two of three succeeded; Jeffreys: (2 + 0.5) / (3 + 1)
-    assert found.log_factor == pytest.approx(log(3 / 2))
-    assert found.variance == pytest.approx((1 - 0.625) / (3 * 0.625))
+    assert lost.log_factor == pytest.approx(log(3 / 2))
+    assert lost.variance == pytest.approx((1 - 0.625) / (3 * 0.625))
 
 
 def test_a_fault_of_the_service_is_not_the_cells() -> None:
@@ -50,7 +49,7 @@ def in_job(result: RunResult, job_name: str, place: int) -> RunResult:
     return replace(result, attempts=(replace(result.attempts[-1], job_name=job_name, share=share),))
 
 
-def test_the_block_of_a_run_is_the_attempt_of_the_job_that_carried_it_to_its_end() -> None:
+def test_the_block_of_a_run_is_the_ending_attempt_of_its_job() -> None:
     others = [make_cell(f"0000000{number}") for number in (2, 3)]
     alone, first, second, again = (
         completed_result(cell, 1) for cell in (make_cell(), *others, make_cell("00000004"))
@@ -59,8 +58,8 @@ def test_the_block_of_a_run_is_the_attempt_of_the_job_that_carried_it_to_its_end
     again = in_job(again, "lab-j-a2", 1)
     again = replace(again, attempts=(died, *again.attempts))
     results = [alone, in_job(first, "lab-j-a1", 1), in_job(second, "lab-j-a1", 2), again]
-    found = group_runs(make_suite(), [result.run.cell for result in results], results)
-    columns = build_figures(found).columns[FigureColumn.SAMPLES_PER_SECOND]
+    grouped = group_runs(make_suite(), [result.run.cell for result in results], results)
+    columns = build_figures(grouped).columns[FigureColumn.SAMPLES_PER_SECOND]
     trials = [trial for by_cell in columns.values() for trial in by_cell]
     assert [trial.place for trial in trials] == [None, 1, 2, 1]
     assert trials[0].job is None

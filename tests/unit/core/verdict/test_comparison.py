@@ -32,6 +32,8 @@ from traindyno.core.verdict.comparison import (
 )
 
 INSTANCE = "ml.p4d.24xlarge"
+STEADY = (1.0, 1.001, 0.999)
+HALF = (0.5, 0.5005, 0.4995)
 
 
 def suite_of(strategies: Sequence[str] = ("ddp",), **changes: Any) -> Suite:
@@ -47,10 +49,6 @@ def record(
     cells = suite.cells
     results = completed_results(cells, *[step_seconds] * len(cells), suite=suite, **changes)
     return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=tuple(results))
-
-
-STEADY = (1.0, 1.001, 0.999)
-HALF = (0.5, 0.5005, 0.4995)
 
 
 def test_a_change_is_the_second_over_the_first_with_its_interval() -> None:
@@ -87,7 +85,7 @@ def test_one_trial_claims_nothing() -> None:
     assert cell.change is Change.TOO_FEW_TRIALS
 
 
-def test_a_cell_that_was_not_measured_has_no_change() -> None:
+def test_an_unmeasured_cell_has_no_change() -> None:
     old = record("old", suite_of(), STEADY)
     failed = tuple(failed_result(old.cells[0], trial, Outcome.OUT_OF_MEMORY) for trial in (1, 2))
     (cell,) = compare_executions(old, replace(old, execution_id="new", results=failed)).cells
@@ -96,10 +94,8 @@ def test_a_cell_that_was_not_measured_has_no_change() -> None:
 
 
 def test_only_cells_of_the_same_configuration_are_compared() -> None:
-    old, new = (
-        record("old", suite_of(["ddp", "fsdp"]), STEADY),
-        record("new", suite_of(["fsdp", "zero1"]), STEADY),
-    )
+    old = record("old", suite_of(["ddp", "fsdp"]), STEADY)
+    new = record("new", suite_of(["fsdp", "zero1"]), STEADY)
     compared = compare_executions(old, new)
     assert [cell.label for cell in compared.cells] == ["fsdp"]
     assert (compared.only_first, compared.only_second) == (("ddp",), ("zero1",))
@@ -128,13 +124,13 @@ def test_another_script_and_other_measuring_are_named_and_not_refused() -> None:
         workload=replace(workload, source="s3://b/two"), measurement=Measurement(max_steps=300)
     )
     compared = compare_executions(record("old", old, STEADY), record("new", new, STEADY))
-    assert {each.name: (each.first, each.second) for each in compared.running} == {
+    assert {setting.name: (setting.first, setting.second) for setting in compared.running} == {
         "workload.source": ("s3://b/one", "s3://b/two"),
         "measurement.max_steps": ("200", "300"),
     }
 
 
-def test_versions_devices_and_prices_that_differ_are_named() -> None:
+def test_different_versions_devices_and_prices_are_named() -> None:
     facts = {"versions": {"torch": "2.13.0"}, "device_name": "NVIDIA A100-SXM4-40GB"}
     newer = {"versions": {"torch": "2.14.0"}, "device_name": "NVIDIA A100-SXM4-40GB"}
     dearer = replace(PRICE, usd_per_instance_hour=Decimal("40.0"))
@@ -142,7 +138,7 @@ def test_versions_devices_and_prices_that_differ_are_named() -> None:
         record("old", suite_of(), STEADY, facts=facts),
         record("new", suite_of(), STEADY, price=dearer, facts=newer),
     )
-    assert {each.name: (each.first, each.second) for each in compared.environment} == {
+    assert {version.name: (version.first, version.second) for version in compared.environment} == {
         "versions.torch": ("2.13.0", "2.14.0"),
         f"price of {INSTANCE}": ("$36.00/h", "$40.00/h"),
     }
@@ -157,7 +153,7 @@ def test_a_runs_place_in_its_job_is_no_difference_and_its_start_is() -> None:
         for name, place in (("old", 1), ("new", 3))
     )
     compared = compare_executions(old, new)
-    assert {each.name: (each.first, each.second) for each in compared.environment} == {
+    assert {version.name: (version.first, version.second) for version in compared.environment} == {
         "shared_job.forked": ("False", "True")
     }
 
@@ -172,29 +168,34 @@ def test_an_execution_against_itself_differs_in_nothing() -> None:
     assert (compared.running, compared.environment) == ((), ())
 
 
-def with_fault(found: ExecutionRecord) -> ExecutionRecord:
+def with_fault(execution_record: ExecutionRecord) -> ExecutionRecord:
     """The first attempt of its first run was lost to a fault of the service."""
     lost = make_attempt(
         outcome=None, error="ServiceFault", billable_seconds=90.0, phase_seconds={"training": 90.0}
     )
-    first, *others = found.results
-    return replace(found, results=(replace(first, attempts=(lost, *first.attempts)), *others))
+    first, *others = execution_record.results
+    return replace(
+        execution_record, results=(replace(first, attempts=(lost, *first.attempts)), *others)
+    )
 
 
 def test_a_fault_in_one_execution_is_no_change_of_time() -> None:
     """The rate at which capacity fails is that of both executions' runs, so that it cancels."""
     suite = suite_of(examples=20_000)
-    old, new = record("old", suite, STEADY), record("new", suite, STEADY)
+    old = record("old", suite, STEADY)
+    new = record("new", suite, STEADY)
     (cell,) = compare_executions(old, with_fault(new)).cells
     assert cell.first.hosts.hazard == cell.second.hosts.hazard
     assert known(cell.first.hosts.hazard).count == 1
     assert known(cell.seconds).ratio == pytest.approx(1.0, abs=1e-9)
 
 
-def test_interruptions_that_one_execution_expects_are_expected_of_both() -> None:
+def test_interruptions_expected_by_one_execution_are_expected_of_both() -> None:
     spot = {INSTANCE: SpotTerms(discount=0.5, interruptions_per_hour=2.0)}
-    suite, price = suite_of(examples=20_000), replace(PRICE, purchase="spot")
-    old, new = record("old", suite, STEADY, price=price), record("new", suite, STEADY, price=price)
+    suite = suite_of(examples=20_000)
+    price = replace(PRICE, purchase="spot")
+    old = record("old", suite, STEADY, price=price)
+    new = record("new", suite, STEADY, price=price)
     (cell,) = compare_executions(
         replace(old, suite=replace(suite, pricing=Pricing(spot=spot))), new
     ).cells
@@ -207,7 +208,7 @@ def test_shared_jobs_are_a_named_difference_and_cells_stay_comparable() -> None:
     shared = suite_of(measurement=Measurement(jobs=Jobs.SHARED))
     separate = suite_of(measurement=Measurement(jobs=Jobs.SEPARATE))
     compared = compare_executions(record("old", separate, STEADY), record("new", shared, STEADY))
-    assert {each.name: (each.first, each.second) for each in compared.running} == {
+    assert {setting.name: (setting.first, setting.second) for setting in compared.running} == {
         "measurement.jobs": ("separate", "shared")
     }
     assert [cell.change for cell in compared.cells] == [Change.NO_DETECTABLE_DIFFERENCE]

@@ -12,16 +12,18 @@ from tests.sentences import Snapshot
 from tests.unit.cli.test_job_table import text_of
 from tests.unit.core.planning.test_plan import plan_with_quotas
 from tests.unit.core.verdict.test_race_search import cell_of, done, suite_of
-from tests.unit.run_samples import completed_result, known
+from tests.unit.run_samples import completed_result, known, remeasured
 from tests.unit.suites import says, script_document, small_document, unprepared_suite
 from traindyno.cli.display.plan_totals import totals_table
 from traindyno.core.errors import SuiteInvalid
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
+from traindyno.core.step_log import line
 from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.suite import Confirm, Run, Suite
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.core.verdict.verdict import Finding
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.sagemaker.launcher import own_hyperparameters
 
@@ -86,6 +88,29 @@ def test_a_long_run_replaces_the_projection_and_decides_against_the_trials() -> 
     )
 
 
+def test_a_long_run_is_projected_to_as_much_work_as_the_trials() -> None:
+    """An example of 8 holds twice the tokens, so that it leads at as many samples per second."""
+    suite = confirmed_suite()
+    facts = {line.WORK_UNIT: line.TOKENS}
+
+    def run_of(batch: int, trial: int, confirming_steps: int | None = None) -> RunResult:
+        result = completed_result(
+            cell_of(suite, batch), trial, step_seconds=1 + trial / 1000, suite=suite, facts=facts
+        )
+        run = replace(result.run, confirming_steps=confirming_steps)
+        tokens = known(known(result.throughput).tokens) * (2 if batch == 8 else 1)
+        return remeasured(replace(result, run=run), tokens=tokens)
+
+    trials = [run_of(batch, trial) for batch in (4, 8) for trial in (1, 2, 3)]
+    long = [run_of(batch, 10, confirming_steps=1200) for batch in (4, 8)]
+    before, after = (judge(suite, suite.cells, judged) for judged in (trials, [*trials, *long]))
+    eight = cell_of(suite, 8).cell_id
+    assert (before.recommended, after.recommended) == (eight, eight)
+    assert known(after.row(eight).seconds).mean == pytest.approx(
+        known(before.row(eight).seconds).mean, rel=0.02
+    )
+
+
 @pytest.mark.parametrize(
     ("outcome", "runs_again"),
     [
@@ -109,7 +134,7 @@ def test_a_lost_long_run_is_said_and_figures_and_decision_are_of_trials(
     assert [(run.cell, run.trial, run.confirming_steps) for run in again] == (
         [(failed.cell, 11, failed.confirming_steps)] if runs_again else []
     )
-    verdict, before = (judge(suite, suite.cells, each) for each in (results, raced))
+    verdict, before = (judge(suite, suite.cells, judged) for judged in (results, raced))
     assert verdict.recommended == other.cell.cell_id
     assert known(verdict.row(other.cell.cell_id).seconds).mean == pytest.approx(
         known(before.row(other.cell.cell_id).seconds).mean,
@@ -135,9 +160,9 @@ def test_a_long_run_over_its_limit_is_no_failure_of_its_cell() -> None:
         replace(done(suite, batch, 10, 1.0, Outcome.TIMED_OUT), run=runs[cell.cell_id])
         for batch, cell in ((batch, cell_of(suite, batch)) for batch in (4, 8))
     ]
-    found, before = (judge(suite, suite.cells, each) for each in (raced + timed_out, raced))
-    assert (found.recommended, found.finding) == (before.recommended, before.finding)
-    for row, earlier in zip(found.rows, before.rows, strict=True):
+    confirmed, before = (judge(suite, suite.cells, judged) for judged in (raced + timed_out, raced))
+    assert (confirmed.recommended, confirmed.finding) == (before.recommended, before.finding)
+    for row, earlier in zip(confirmed.rows, before.rows, strict=True):
         assert known(row.seconds).mean == pytest.approx(known(earlier.seconds).mean, rel=0.002)
         assert row.failed == 0
 
@@ -163,10 +188,8 @@ def test_a_job_trains_for_the_steps_of_its_long_run() -> None:
 
 
 def test_the_plan_shows_the_price_and_counts_it(snapshot: Snapshot) -> None:
-    alone, confirmed = (
-        unprepared_suite(),
-        unprepared_suite(measurement={"trials": 2, "confirm": {"minutes": 10}}),
-    )
+    alone = unprepared_suite()
+    confirmed = unprepared_suite(measurement={"trials": 2, "confirm": {"minutes": 10}})
     plans = [plan_with_quotas(suite) for suite in (alone, confirmed)]
     assert plans[1].run_count == plans[0].run_count + 2
     assert plans[0].one_attempt_usd is not None
@@ -195,11 +218,11 @@ def test_the_plan_shows_the_price_and_counts_it(snapshot: Snapshot) -> None:
         ),
     ],
 )
-def test_what_cant_be_confirmed_is_refused(changes: dict[str, Any], problem: str) -> None:
+def test_an_unconfirmable_race_is_refused(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(small_document(**changes))
-    found = [f"{each.path}: {each.message}" for each in refused.value.problems]
-    assert any(says(each, problem) for each in found), found
+    texts = [f"{refusal.path}: {refusal.message}" for refusal in refused.value.problems]
+    assert any(says(text, problem) for text in texts), texts
 
 
 def test_a_script_has_to_name_its_argument_for_the_number_of_steps() -> None:

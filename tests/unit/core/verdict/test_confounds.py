@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.sentences import Snapshot
-from tests.unit.run_samples import completed_result, completed_results, known, make_suite
+from tests.unit.run_samples import completed_results, known, make_suite
 from tests.unit.suites import small_suite
 from traindyno.core.run.processes import planned_batch_size
 from traindyno.core.run.settings import Adapter, LearningRate
@@ -13,15 +13,10 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Compiler, LearningRateScaling, Precision, Strategy
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cautions import describe_cautions
-from traindyno.core.verdict.confounds import (
-    THREADS,
-    Confound,
-    Difference,
-    find_confound,
-    learning_key,
-    threads_of,
-)
-from traindyno.core.verdict.verdict import judge, parse_verdict, verdict_document
+from traindyno.core.verdict.conditions import Confound, Difference
+from traindyno.core.verdict.confounds import THREADS, find_confound, learning_key, versions_of
+from traindyno.core.verdict.judge import judge
+from traindyno.core.verdict.verdict import parse_verdict, verdict_document
 
 SCALED = LearningRate(
     base=5e-5, reference_batch_size=32, scale_with=LearningRateScaling.GLOBAL_BATCH
@@ -60,7 +55,10 @@ def test_the_first_seed_changes_three_things_at_once() -> None:
     native, compiled = suite.cells
     assert (planned_batch_size(native.settings), planned_batch_size(compiled.settings)) == (40, 80)
     confound = known(confound_of(suite, native, compiled))
-    assert [(each.name, each.first, each.second) for each in confound.differences] == [
+    assert [
+        (difference.name, difference.first, difference.second)
+        for difference in confound.differences
+    ] == [
         ("compiler", "none", "inductor"),
         ("batch_size_per_device", "10", "20"),
         ("global batch", "40", "80"),
@@ -72,7 +70,10 @@ def test_more_instances_grow_the_global_batch() -> None:
     suite = suite_of({"instance_count": (1, 2)}, batch_size_per_device=16)
     first, second = suite.cells
     confound = known(confound_of(suite, first, second))
-    assert [each.name for each in confound.differences] == ["instance_count", "global batch"]
+    assert [difference.name for difference in confound.differences] == [
+        "instance_count",
+        "global batch",
+    ]
 
 
 def test_one_difference_is_no_confound() -> None:
@@ -133,7 +134,10 @@ def test_another_number_of_instances_beside_another_strategy_is_named() -> None:
             cell_with(suite, strategy=Strategy.PIPELINE, instance_count=4),
         )
     )
-    assert [each.name for each in confound.differences] == ["instance_count", "strategy"]
+    assert [difference.name for difference in confound.differences] == [
+        "instance_count",
+        "strategy",
+    ]
 
 
 def test_another_version_beside_another_compiler_is_named() -> None:
@@ -146,7 +150,10 @@ def test_another_version_beside_another_compiler_is_named() -> None:
         second.cell_id: {"torch": "2.9.0", "numpy": "2.4.6", "torch-xla": "2.9.0"},
     }
     confound = known(find_confound(first, second, workload=suite.workload, versions=versions))
-    assert [(each.name, each.first, each.second) for each in confound.differences] == [
+    assert [
+        (difference.name, difference.first, difference.second)
+        for difference in confound.differences
+    ] == [
         ("compiler", "none", "xla"),
         ("torch", "2.13.0", "2.9.0"),
     ]
@@ -162,14 +169,11 @@ def test_another_version_beside_another_compiler_is_named() -> None:
         ("local.cpu", {}, {}),
     ],
 )
-def test_a_cell_has_the_threads_that_its_run_reported_where_the_processor_computes(
+def test_a_cell_computing_on_processors_has_the_reported_threads_of_its_run(
     instance: str, facts: dict[str, Any], threads: dict[str, str]
 ) -> None:
     (cell,) = suite_of({}, instance=instance, strategy=Strategy.SINGLE).cells
-    result = completed_result(cell, 1)
-    measured = replace(result, environment=replace(known(result.environment), facts=facts))
-    assert threads_of(cell, [measured]) == threads
-    assert threads_of(cell, []) == {}
+    assert versions_of(cell, facts) == threads
 
 
 def test_the_verdict_names_other_threads_beside_another_batch() -> None:
@@ -189,7 +193,8 @@ def test_the_verdict_names_other_threads_beside_another_batch() -> None:
     ]
     (confound,) = judge(suite, cells, results).likeness.confounds
     assert (THREADS, "1", "2") in [
-        (each.name, each.first, each.second) for each in confound.differences
+        (difference.name, difference.first, difference.second)
+        for difference in confound.differences
     ]
 
 
@@ -207,8 +212,11 @@ def test_full_training_and_an_adapter_are_named_with_the_learning_rate_of_each(
     ]
     verdict = judge(suite, cells, results)
     (confound,) = verdict.likeness.confounds
-    found = {each.name: {each.first, each.second} for each in confound.differences}
-    assert found == {
+    by_name = {
+        difference.name: {difference.first, difference.second}
+        for difference in confound.differences
+    }
+    assert by_name == {
         "adapter": {"none", "LoRA of rank 16, learning rate 0.0002"},
         "learning rate": {"2e-05", "0.0002"},
     }

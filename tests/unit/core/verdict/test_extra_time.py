@@ -17,6 +17,7 @@ from tests.unit.run_samples import (
     make_suite,
     remeasured,
 )
+from traindyno.core.costs.extra_time import extra_times
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.stalls import OneTimeEvent
@@ -26,10 +27,10 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal, Pricing, SpotTerms
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cell_runs import group_runs
-from traindyno.core.verdict.extra_time import extra_times
-from traindyno.core.verdict.verdict import Finding, judge
+from traindyno.core.verdict.judge import judge
+from traindyno.core.verdict.verdict import Finding
 from traindyno.core.verdict.verdict_text import describe_verdict
-from traindyno.figures.estimates import Range
+from traindyno.figures.beyond import Range
 from traindyno.figures.table import FigureColumn
 
 SUITE = make_suite(
@@ -37,6 +38,7 @@ SUITE = make_suite(
 )
 CELLS = SUITE.cells
 CHECKPOINT = (OneTimeEvent(name="checkpoint", step=30, seconds=2.0),)
+TYPES = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=288_000)
 
 
 def trials(
@@ -60,7 +62,7 @@ def with_fault(result: RunResult) -> RunResult:
 
 
 def with_faults(results: Sequence[RunResult], count: int) -> list[RunResult]:
-    return [with_fault(each) if index < count else each for index, each in enumerate(results)]
+    return [with_fault(result) if index < count else result for index, result in enumerate(results)]
 
 
 @pytest.mark.parametrize("faults", [(1, 0), (0, 1), (2, 0), (3, 3)])
@@ -73,9 +75,9 @@ def test_faults_of_the_service_cost_no_answer(
     """
     schedule = None if checkpoints is None else FullRun(checkpoint_every_minutes=checkpoints)
     results = [
-        replace(remeasured(each, one_time=CHECKPOINT), full_run=schedule)
+        replace(remeasured(result, one_time=CHECKPOINT), full_run=schedule)
         for cell, step_seconds, count in zip(CELLS, (1.0, 1.05), faults, strict=True)
-        for each in with_faults(trials(cell, step_seconds), count)
+        for result in with_faults(trials(cell, step_seconds), count)
     ]
     verdict = judge(SUITE, CELLS, results)
     assert verdict.recommended == CELLS[0].cell_id
@@ -87,7 +89,10 @@ def test_cells_of_one_type_have_one_rate_at_a_time() -> None:
     first, second = group_runs(
         SUITE, CELLS, [*with_faults(trials(CELLS[0], 1.0), 1), *trials(CELLS[1], 1.0)]
     )
-    one, same = (extra_times(each, None)[FigureColumn.SECONDS] for each in (first, second))
+    one, same = (
+        extra_times(runs.measured, runs.others, hazard=runs.hazard)[FigureColumn.SECONDS]
+        for runs in (first, second)
+    )
     assert first.hazard is not None
     assert first.hazard == second.hazard
     assert one.interruptions.low <= 0 < one.interruptions.high
@@ -122,7 +127,6 @@ def test_one_trial_does_not_tell_whether_a_limit_is_kept() -> None:
     assert verdict.refused == {CELLS[0].cell_id: expected}
 
 
-TYPES = make_suite(matrix={"instance": ("ml.p4d.24xlarge", "ml.p5.48xlarge")}, examples=288_000)
 FAST, SLOW = TYPES.cells
 
 
@@ -136,7 +140,7 @@ def test_few_faults_in_minutes_of_trials_decide_nothing_and_remove_nothing(fault
     assert 10 < known(row.seconds).mean / 3600 < 10.2
 
 
-def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
+def test_the_cost_of_an_interruption_is_one_rule_for_all_cells() -> None:
     """Spot, ten hours without checkpoints: two interruptions in trials of the slower cell make it
     no better.
     """
@@ -148,14 +152,14 @@ def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
     for kept_seconds in (0.0, 30.0):
         slow, fast = (
             [
-                replace(each, price=replace(each.price, purchase="spot"))
-                for each in trials(cell, step_seconds, suite, count=4)
+                replace(result, price=replace(result.price, purchase="spot"))
+                for result in trials(cell, step_seconds, suite, count=4)
             ]
             for cell, step_seconds in zip(suite.cells, (1.2, 1.0), strict=True)
         )
         hit = [
-            remeasured(each, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds)
-            for each in slow[:2]
+            remeasured(result, interruptions=1, lost_seconds=50.0, kept_seconds=kept_seconds)
+            for result in slow[:2]
         ]
         verdict = judge(suite, suite.cells, [*hit, *slow[2:], *fast])
         assert (verdict.recommended, verdict.finding) == (
@@ -166,9 +170,7 @@ def test_what_an_interruption_costs_is_one_rule_for_all_cells() -> None:
 
 
 @pytest.mark.parametrize(("lead", "rate"), [(1.2, 0.02), (1.5, 0.02), (1.2, None), (1.5, None)])
-def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(
-    lead: float, rate: float | None
-) -> None:
+def test_a_lead_on_spot_is_seen_without_interrupted_trials(lead: float, rate: float | None) -> None:
     """Two types, 4 trials, a checkpoint each 30 minutes in ten hours, and 0.02 an hour as the suite
     states.
 
@@ -181,12 +183,12 @@ def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(
     )
     results = [
         replace(
-            remeasured(each, one_time=CHECKPOINT),
-            price=replace(each.price, purchase="spot"),
+            remeasured(result, one_time=CHECKPOINT),
+            price=replace(result.price, purchase="spot"),
             full_run=FullRun(checkpoint_every_minutes=30),
         )
         for cell, step_seconds in ((FAST, 1.0), (SLOW, lead))
-        for each in trials(cell, step_seconds, suite, count=4)
+        for result in trials(cell, step_seconds, suite, count=4)
     ]
     verdict = judge(suite, (FAST, SLOW), results)
     expected = Finding.UNDECIDED if rate is None and lead < 1.5 else Finding.RECOMMENDED
@@ -194,7 +196,7 @@ def test_a_lead_on_spot_is_seen_where_no_trial_was_interrupted(
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
-def test_a_cell_that_alone_loses_trials_does_not_win_by_them(snapshot: Snapshot, lost: int) -> None:
+def test_a_cell_losing_trials_alone_does_not_win_by_them(snapshot: Snapshot, lost: int) -> None:
     """What is left of its trials is 5 % ahead; the lost ones may have been slow."""
     first, second = (
         trials(cell, step_seconds) for cell, step_seconds in zip(CELLS, (1.0, 1.05), strict=True)
@@ -214,7 +216,7 @@ def test_a_cell_that_alone_loses_trials_does_not_win_by_them(snapshot: Snapshot,
     snapshot(text.cautions)
     also = [failed_result(CELLS[1], 5, Outcome.INTERNAL_ERROR)]
     even = judge(SUITE, CELLS, [*first[:4], *gone[:1], *second[:4], *also])
-    assert all(each.hosts.uneven_faults is None for each in even.rows)
+    assert all(cell_row.hosts.uneven_faults is None for cell_row in even.rows)
 
 
 def test_losing_trials_does_not_make_another_cell_win() -> None:

@@ -11,7 +11,7 @@ from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.run.record import QualityTarget
 from traindyno.core.step_log.line import evaluation_line
 from traindyno.core.suite.choices import Quality
-from traindyno.core.verdict.figure_table import last_value, values_of
+from traindyno.core.verdict.figure_table import values_of
 from traindyno.figures.table import FigureColumn
 
 TARGET = QualityTarget(quality=Quality.ACCURACY, value=0.9)
@@ -45,15 +45,15 @@ BY_HAND = {
 def test_each_value_by_hand() -> None:
     assert values_of(RESULT, TARGET) == pytest.approx(BY_HAND)
     assert {*BY_HAND} == {*FigureColumn} - {FigureColumn.VALUE}
-    assert last_value(RESULT, Quality.ACCURACY) == 0.92
+    assert RESULT.last_value(Quality.ACCURACY) == 0.92
 
 
-def test_a_run_that_measured_nothing_has_no_values() -> None:
+def test_a_run_without_a_measurement_has_no_values() -> None:
     assert values_of(FAILED, TARGET) == {}
-    assert last_value(FAILED, Quality.ACCURACY) is None
+    assert FAILED.last_value(Quality.ACCURACY) is None
 
 
-def test_a_price_that_is_unknown_leaves_time_known() -> None:
+def test_an_unknown_price_leaves_time_known() -> None:
     unpriced = replace(RESULT, price=replace(PRICE, usd_per_instance_hour=None))
     without = {FigureColumn.USD, FigureColumn.USD_TO_TARGET}
     assert values_of(unpriced, TARGET) == pytest.approx(
@@ -62,7 +62,7 @@ def test_a_price_that_is_unknown_leaves_time_known() -> None:
     assert PRICE.usd_per_instance_hour == Decimal(36)
 
 
-def test_a_target_that_no_evaluation_reached_has_no_time() -> None:
+def test_a_target_reached_by_no_evaluation_has_no_time() -> None:
     missed = QualityTarget(quality=Quality.ACCURACY, value=0.95)
     assert {*BY_HAND} - {*values_of(RESULT, missed)} == {
         FigureColumn.SECONDS_TO_TARGET,
@@ -70,4 +70,4 @@ def test_a_target_that_no_evaluation_reached_has_no_time() -> None:
     }
     # an evaluation without an accuracy says nothing of it
     other = completed_result(make_cell(), 1, after=[evaluation_line(START + 30, 20, {"loss": 2.0})])
-    assert last_value(other, Quality.ACCURACY) is None
+    assert other.last_value(Quality.ACCURACY) is None

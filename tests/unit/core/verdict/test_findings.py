@@ -17,26 +17,26 @@ ONE_VARIANCE = ("samples_per_second", "seconds", "billable_seconds", "instance_h
 MOST_APART = 1.2
 
 
-def differences(recorded: Any, found: Any, path: str = "") -> Iterator[str]:
-    if isinstance(recorded, Mapping) and isinstance(found, Mapping):
-        for name in sorted({*recorded, *found}):
-            yield from differences(recorded.get(name), found.get(name), f"{path}/{name}")
-    elif isinstance(recorded, list) and isinstance(found, Sequence) and len(recorded) == len(found):
-        for number, (one, other) in enumerate(zip(recorded, found, strict=True)):
+def differences(recorded: Any, now: Any, path: str = "") -> Iterator[str]:
+    if isinstance(recorded, Mapping) and isinstance(now, Mapping):
+        for name in sorted({*recorded, *now}):
+            yield from differences(recorded.get(name), now.get(name), f"{path}/{name}")
+    elif isinstance(recorded, list) and isinstance(now, Sequence) and len(recorded) == len(now):
+        for number, (one, other) in enumerate(zip(recorded, now, strict=True)):
             yield from differences(one, other, f"{path}/{number}")
-    elif isinstance(recorded, float) and isinstance(found, float | int):
-        if not isclose(recorded, found, rel_tol=NINE_DIGITS, abs_tol=NOTHING):
-            yield f"{path}: {recorded} → {found}"
-    elif recorded != found:
-        yield f"{path}: {recorded} → {found}"
+    elif isinstance(recorded, float) and isinstance(now, float | int):
+        if not isclose(recorded, now, rel_tol=NINE_DIGITS, abs_tol=NOTHING):
+            yield f"{path}: {recorded} → {now}"
+    elif recorded != now:
+        yield f"{path}: {recorded} → {now}"
 
 
 @pytest.mark.parametrize("name", findings.PLAYED)
 def test_no_figure_changes(name: str) -> None:
-    found = {play: findings.numbers_of(verdict()) for play, verdict in findings.PLAYED[name]()}
+    numbers = {play: findings.numbers_of(verdict()) for play, verdict in findings.PLAYED[name]()}
     if WRITES:
-        findings.write(name, found)
-    assert list(differences(findings.read(name), found)) == []
+        findings.write(name, numbers)
+    assert list(differences(findings.read(name), numbers)) == []
 
 
 def widths(row: Mapping[str, Any]) -> list[float]:

@@ -31,8 +31,8 @@ from traindyno.core.suite.suite import Suite
 from traindyno.core.suite.suite_file import parse_part
 from traindyno.core.verdict.cell_figures import CELL_FIGURES
 from traindyno.core.verdict.found_batch import with_batches
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import judge
 from traindyno.features import FEATURES
 from traindyno.parent.batch_search import with_batch
 from traindyno.parent.document import read_document
@@ -41,7 +41,7 @@ from traindyno.sagemaker.job_document import job_document
 
 INSTANCE = "ml.g5.xlarge"
 RATE = {"base": 0.001, "reference_batch_size": 32, "scale_with": "global_batch"}
-(FIGURE,) = (each for each in CELL_FIGURES if each.heading == "Batch found")
+(FIGURE,) = (figure for figure in CELL_FIGURES if figure.heading == "Batch found")
 SEARCH = {"search": "largest", "begin": 4}
 FINDING = BatchFinding(
     batch=6,
@@ -51,6 +51,8 @@ FINDING = BatchFinding(
         Probe(batch=6, fits=True, peak_bytes=6 * 2**30, samples_per_second=12.0),
     ),
 )
+ONE_FAILS = Probe(batch=1, fits=False)
+TWO_FITS = Probe(batch=2, fits=True)
 
 
 def suite_of(trials: int = 3, **training: object) -> Suite:
@@ -62,9 +64,9 @@ def with_finding(result: RunResult, finding: BatchFinding) -> RunResult:
     return replace(result, attempts=(replace(result.attempts[-1], batch=finding),))
 
 
-def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
+def first_results(suite: Suite, batches: Sequence[int | None]) -> list[RunResult]:
     results = []
-    for cell, batch in zip(suite.cells, found, strict=True):
+    for cell, batch in zip(suite.cells, batches, strict=True):
         if batch is None:
             results.append(failed_result(cell, 1, Outcome.OUT_OF_MEMORY))
             continue
@@ -74,14 +76,14 @@ def first_results(suite: Suite, found: Sequence[int | None]) -> list[RunResult]:
     return results
 
 
-def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> None:
+def test_a_grid_measures_the_other_trials_with_the_batch_of_the_first() -> None:
     suite = suite_of()
     cells = suite.cells
     first = plan_round(suite, cells, execution_id="e", round_number=1)
     assert [(run.trial, run.searches_batch) for run in first] == [(1, True)] * 2
     results = first_results(suite, [6, 24])
     runs = plan_round(suite, cells, execution_id="e", round_number=2, results=results)
-    resolved = with_batches(runs, results)
+    resolved = with_batches(runs, results, {})
     assert sorted(
         (run.cell.label, run.trial, trained_settings(run).batch_size) for run in resolved
     ) == [("compiled", 2, 24), ("compiled", 3, 24), ("eager", 2, 6), ("eager", 3, 6)]
@@ -94,7 +96,7 @@ def test_a_grid_measures_the_other_trials_with_what_the_first_one_found() -> Non
     )
 
 
-def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
+def test_a_cell_without_a_fitting_batch_has_no_further_trial() -> None:
     suite = suite_of()
     results = first_results(suite, [6, None])
     runs = plan_round(suite, suite.cells, execution_id="e", round_number=2, results=results)
@@ -102,7 +104,7 @@ def test_a_cell_that_found_no_batch_has_no_further_trial() -> None:
 
 
 @pytest.mark.parametrize("accumulation", [1, 3])
-def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -> None:
+def test_the_learning_rate_follows_the_searched_batch(accumulation: int) -> None:
     """As a later trial trains with it; the parent gives the first trial the same settings with the
     same batch.
     """
@@ -110,8 +112,9 @@ def test_the_learning_rate_follows_the_batch_that_was_found(accumulation: int) -
     assert {planned_learning_rate(cell.settings) for cell in suite.cells} == {None}
     results = first_results(suite, [6, 24])
     runs = plan_round(suite, suite.cells, execution_id="e", round_number=2, results=results)
-    for run in with_batches(runs, results):
-        settings, batch = trained_settings(run), {"eager": 6, "compiled": 24}[run.cell.label]
+    for run in with_batches(runs, results, {}):
+        settings = trained_settings(run)
+        batch = {"eager": 6, "compiled": 24}[run.cell.label]
         assert global_batch_size(settings, 1) == batch * accumulation
         assert planned_learning_rate(settings) == pytest.approx(0.001 * batch * accumulation / 32)
 
@@ -125,10 +128,6 @@ def test_the_learning_rate_of_the_searching_trial_follows_the_parents_batch(tmp_
     (order,) = read_document(path).runs
     measured = parse_part(with_batch(order, 48).hyperparameters["settings"], Settings)
     assert planned_learning_rate(measured) == pytest.approx(0.001 * 48 / 32)
-
-
-ONE_FAILS = Probe(batch=1, fits=False)
-TWO_FITS = Probe(batch=2, fits=True)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +155,7 @@ TWO_FITS = Probe(batch=2, fits=True)
         (Outcome.USER_CODE_ERROR, BatchFinding(batch=1, probes=()), None),
     ],
 )
-def test_the_row_says_which_batch_was_found(
+def test_the_row_names_the_searched_batch(
     outcome: Outcome, finding: BatchFinding, shown: object
 ) -> None:
     suite = suite_of(trials=1)
@@ -186,7 +185,7 @@ def test_no_larger_batch_is_possible_than_the_global_one_allows(
     cell, _ = suite.cells
     batch = shown if isinstance(shown, int) else 2
     finding = BatchFinding(
-        batch=batch, probes=tuple(Probe(batch=each, fits=True) for each in {1, batch})
+        batch=batch, probes=tuple(Probe(batch=size, fits=True) for size in {1, batch})
     )
     report = report_of([with_finding(completed_result(cell, 1, suite=suite), finding)], suite)
     assert FIGURE.value(report.verdict.row(cell.cell_id)) == shown
@@ -197,7 +196,10 @@ def test_no_larger_batch_is_possible_than_the_global_one_allows(
 def test_the_cell_and_its_stored_result_show_the_batch() -> None:
     suite = suite_of(trials=1)
     results = first_results(suite, [6, 24])
-    assert [parse_run_result(run_result_document(each)).found_batch for each in results] == [6, 24]
+    assert [parse_run_result(run_result_document(result)).found_batch for result in results] == [
+        6,
+        24,
+    ]
     assert parse_run_result(run_result_document(results[0])).batch_finding == FINDING
     rows = judge(suite, suite.cells, results).rows
     assert [FIGURE.value(row) for row in rows] == [6, 24]
@@ -220,16 +222,16 @@ def test_the_cell_and_its_stored_result_show_the_batch() -> None:
         ),
     ],
 )
-def test_a_suite_in_which_no_batch_can_be_searched_is_refused(
+def test_a_suite_without_a_searchable_batch_is_refused(
     changes: dict[str, object], problem: str
 ) -> None:
     training = {"instance": INSTANCE, "batch_size_per_device": SEARCH}
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(unprepared_document(**{"training": training, **changes}))
-    assert [str(each) for each in refused.value.problems if says(str(each), problem)]
+    assert [str(refusal) for refusal in refused.value.problems if says(str(refusal), problem)]
 
 
-def test_a_script_names_the_argument_that_is_its_batch() -> None:
+def test_a_script_names_the_argument_for_its_batch() -> None:
     with pytest.raises(SuiteInvalid) as refused:
         parse_suite(script_document(training={"batch_size_per_device": SEARCH}))
     assert says(
@@ -237,26 +239,26 @@ def test_a_script_names_the_argument_that_is_its_batch() -> None:
     )
 
 
-@pytest.mark.parametrize("found", [None, 24])
-def test_the_jobs_document_says_what_to_probe_until_the_batch_is_found(found: int | None) -> None:
+@pytest.mark.parametrize("batch", [None, 24])
+def test_the_jobs_document_names_the_probes_before_the_search_ends(batch: int | None) -> None:
     """A text that the workload has as the batch is replaced."""
     searched = {**SEARCH, "argument": "samples"}
     document = script_document(training={"batch_size_per_device": searched})
     document["workload"]["hyperparameters"]["samples"] = "16"
     suite = parse_suite(document)
     runs = plan_round(suite, suite.cells, execution_id="e", round_number=1)
-    (job,) = share_jobs([replace(run, found_batch=found, job_id="j1") for run in runs], suite)
+    (job,) = share_jobs([replace(run, found_batch=batch, job_id="j1") for run in runs], suite)
     (run,) = job_document(Job(execution_id="e", job_id="j1", runs=job.runs), suite, SETTINGS)[
         "runs"
     ]
-    assert run["hyperparameters"]["samples"] == (found or 4)
+    assert run["hyperparameters"]["samples"] == (batch or 4)
     place = run["arguments"].index("--samples")
-    assert run["arguments"][place + 1] == str(found or 4)
+    assert run["arguments"][place + 1] == str(batch or 4)
     order = {"choice": "largest", "first": 4, "step": 1, "path": ["samples"]}
-    assert run.get("batch") == (None if found else order)
+    assert run.get("batch") == (None if batch else order)
 
 
-def test_a_cell_that_can_share_no_job_can_search_no_batch(snapshot: Snapshot) -> None:
+def test_a_cell_unable_to_share_a_job_can_search_no_batch(snapshot: Snapshot) -> None:
     suite = replace(suite_of(), include=({"strategy": Strategy.SMDDP},))
     alone = suite.cells[-1]
     (refusal,) = refuse_searches(suite)

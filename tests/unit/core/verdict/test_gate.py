@@ -12,7 +12,8 @@ from tests.simulations.test_gate import SHAPES, Shape, findings
 from tests.unit.run_samples import PRICE, completed_results, failed_result, make_suite
 from traindyno.cli.commands.compare_command import gate_lines
 from traindyno.core.jobs.outcome import Outcome
-from traindyno.core.verdict.comparison import ExecutionRecord, compare_executions
+from traindyno.core.suite.choices import Search
+from traindyno.core.verdict.comparison import ExecutionRecord, NotComparable, compare_executions
 from traindyno.core.verdict.gate import (
     DEARER,
     MOST_JOBS,
@@ -30,10 +31,13 @@ def record(
     name: str,
     *step_seconds: Sequence[float],
     instance: str = "ml.p4d.24xlarge",
+    search: Search = Search.RACE,
     **changes: Any,
 ) -> ExecutionRecord:
     strategies = ("ddp", "fsdp")[: len(step_seconds)]
-    suite = make_suite(training={"instance": instance}, matrix={"strategy": strategies})
+    suite = make_suite(
+        training={"instance": instance}, matrix={"strategy": strategies}, search=search
+    )
     cells = suite.cells
     results = completed_results(cells, *step_seconds, suite=suite, **changes)
     return ExecutionRecord(execution_id=name, suite=suite, cells=cells, results=tuple(results))
@@ -52,14 +56,12 @@ def scaled(factor: float) -> tuple[float, ...]:
         (1.5, 0.1, GateFinding.WORSE),
     ],
 )
-def test_the_gate_follows_what_the_trials_show(
-    factor: float, tolerance: float, finding: GateFinding
-) -> None:
+def test_the_gate_follows_the_trials(factor: float, tolerance: float, finding: GateFinding) -> None:
     compared = compare_executions(record("old", STEADY), record("new", scaled(factor)))
     assert check_gate(compared, tolerance).finding is finding
 
 
-def test_one_cell_that_is_worse_fails_the_gate() -> None:
+def test_one_worse_cell_fails_the_gate() -> None:
     compared = compare_executions(record("old", STEADY, STEADY), record("new", STEADY, scaled(1.5)))
     gate = check_gate(compared, 0.1)
     assert gate.finding is GateFinding.WORSE
@@ -103,7 +105,7 @@ def test_one_trial_or_none_leaves_the_gate_open_with_the_reason(snapshot: Snapsh
     snapshot(gate.figures[0].reason)
 
 
-def test_a_cell_that_the_baselines_race_dropped_is_not_judged() -> None:
+def test_a_cell_dropped_by_the_baselines_race_is_not_judged() -> None:
     """A cell that only the later race dropped may have become slower: the gate stays open."""
     race = record("old", STEADY, (3.0,))
     passed = check_gate(compare_executions(race, record("new", STEADY, (9.0,))), 0.1)
@@ -114,7 +116,22 @@ def test_a_cell_that_the_baselines_race_dropped_is_not_judged() -> None:
     assert (still_open.finding, still_open.dropped) == (GateFinding.OPEN, ())
 
 
-def test_a_cell_that_the_baselines_race_outpaced_is_not_judged() -> None:
+def test_a_cell_of_a_grid_that_lost_its_trials_leaves_the_gate_open() -> None:
+    """Nothing dropped it: it may have become slower."""
+    grid = record("old", STEADY, (1.0,), search=Search.GRID)
+    gate = check_gate(compare_executions(grid, record("new", STEADY, scaled(3.0))), 0.1)
+    assert (gate.finding, gate.dropped) == (GateFinding.OPEN, ())
+    assert {figure.reason for figure in gate.of(GateFinding.OPEN)} == {
+        "the baseline has one trial of it, whose scatter is unknown"
+    }
+
+
+def test_an_execution_is_not_compared_with_itself() -> None:
+    with pytest.raises(NotComparable, match="old is named twice, expected two executions"):
+        compare_executions(record("old", STEADY), record("old", STEADY))
+
+
+def test_a_cell_outpaced_in_the_baselines_race_is_not_judged() -> None:
     old = record("old", STEADY, ())
     ended = failed_result(old.cells[1], 1, Outcome.OUTPACED)
     race = replace(old, results=(*old.results, ended))
@@ -142,7 +159,8 @@ def test_fewer_jobs_decide_far_from_the_tolerance() -> None:
     def jobs(difference: float) -> int | None:
         return jobs_to_decide(comparison_of(difference, 0.02**2, 6), 2, 0.03, 0.05)
 
-    near, far = jobs(0.0), jobs(-0.05)
+    near = jobs(0.0)
+    far = jobs(-0.05)
     assert near is not None
     assert far is not None
     assert 2 < far < near <= MOST_JOBS

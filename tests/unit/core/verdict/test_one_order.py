@@ -27,16 +27,17 @@ from traindyno.core.suite.suite import Measurement, Run, Suite
 from traindyno.core.verdict.cell_figures import find_trade_offs
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.comparison import ExecutionRecord
-from traindyno.core.verdict.goal_metric import estimate_of
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.verdict.verdict import Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.figures.selection import Relation
 from traindyno.slices.pricing.lab import price_options
 
 NEAR = 1e-6
 NONE_NEAR = "was more than 5 %"
-ONE_TYPE, TWO_TYPES = ("ml.p4d.24xlarge",), ("ml.p4d.24xlarge", "ml.p5.48xlarge")
+ONE_TYPE = ("ml.p4d.24xlarge",)
+TWO_TYPES = ("ml.p4d.24xlarge", "ml.p5.48xlarge")
 
 
 def drawn_suite(source: Random, search: Search) -> Suite:
@@ -65,7 +66,9 @@ class Lab:
     """
 
     def __init__(self, source: Random, suite: Suite) -> None:
-        self.source, self.suite, self.cells = source, suite, suite.cells
+        self.source = source
+        self.suite = suite
+        self.cells = suite.cells
         self.level = {
             cell.cell_id: source.choice((1.0, 1.0, 1.02, 1.07, 1.1, 1.4)) for cell in self.cells
         }
@@ -75,7 +78,8 @@ class Lab:
         )
 
     def play(self) -> Verdict:
-        results, number = list[RunResult](), 1
+        results = list[RunResult]()
+        number = 1
         while runs := plan_round(
             self.suite, self.cells, execution_id="e", round_number=number, results=results
         ):
@@ -85,7 +89,8 @@ class Lab:
         return judge(self.suite, self.cells, results)
 
     def carry(self, job: Job) -> Iterator[RunResult]:
-        hosts, best = self.source.gauss(0, self.hosts), float("inf")
+        hosts = self.source.gauss(0, self.hosts)
+        best = float("inf")
         for place, run in enumerate(job.runs, start=1):
             cold = self.cold if place == 1 else 0.0
             seconds = self.level[run.cell.cell_id] * exp(
@@ -135,8 +140,8 @@ def contradictions(verdict: Verdict) -> Iterator[str]:
     if verdict.recommended is None:
         return
     rows = verdict.ranked_rows
-    known = [estimate_of(row, verdict.metric) for row in rows if row.cell_id not in verdict.refused]
-    figures = [each.mean for each in known if each]
+    known = [row.estimate(verdict.metric) for row in rows if row.cell_id not in verdict.refused]
+    figures = [estimate.mean for estimate in known if estimate]
     text = describe_verdict(verdict)
     if rows[0].cell_id != verdict.recommended:
         yield "the first row is another cell"
@@ -145,7 +150,7 @@ def contradictions(verdict: Verdict) -> Iterator[str]:
     if any(other < one * (1 - NEAR) for one, other in pairwise(figures)):
         yield "the table is in another order"
     for rival in verdict.rivals:
-        shown = estimate_of(shown_row(verdict, rival.cell_id), verdict.metric)
+        shown = shown_row(verdict, rival.cell_id).estimate(verdict.metric)
         if shown is None or abs(figures[0] / shown.mean - rival.comparison.ratio) > NEAR:
             yield "a rival's figure is not its ratio"
     compared = [
@@ -157,7 +162,7 @@ def contradictions(verdict: Verdict) -> Iterator[str]:
     ):
         yield "the next best is not the second in the table"
     if NONE_NEAR in text.headline and any(
-        each < figures[0] * 1.05 * (1 - NEAR) for each in figures[1:]
+        figure < figures[0] * 1.05 * (1 - NEAR) for figure in figures[1:]
     ):
         yield "a cell is within 5 % of the one that no other was near"
     for _, seconds, usd in find_trade_offs(verdict):
@@ -171,17 +176,17 @@ def shown_row(verdict: Verdict, cell_id: str) -> CellRow:
 
 
 def _mean(verdict: Verdict, cell_id: str) -> float:
-    found = known(estimate_of(shown_row(verdict, cell_id), verdict.metric))
-    return found.mean
+    estimate = known(shown_row(verdict, cell_id).estimate(verdict.metric))
+    return estimate.mean
 
 
 @pytest.mark.parametrize("search", [Search.RACE, Search.GRID])
-def test_what_a_verdict_shows_is_in_one_order(search: Search) -> None:
+def test_figures_of_a_verdict_are_in_one_order(search: Search) -> None:
     source = Random(2026)
     for _ in range(20):
         suite = drawn_suite(source, search)
-        found = list(contradictions(Lab(source, suite).play()))
-        assert not found, suite
+        contradicting = list(contradictions(Lab(source, suite).play()))
+        assert not contradicting, suite
 
 
 def with_a_slow_round(suite: Suite, *levels: float) -> list[RunResult]:
@@ -198,7 +203,7 @@ def with_a_slow_round(suite: Suite, *levels: float) -> list[RunResult]:
     return completed_results(suite.cells, rounds[0], rounds[1][:3], *rounds[2:], suite=suite)
 
 
-def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -> None:
+def test_a_cell_without_a_trial_in_a_slow_round_is_behind_its_beaters() -> None:
     """By the means of their own trials the second cell would be the fastest of the three."""
     suite = make_suite(
         goal=Goal(kind=GoalKind.FASTEST),
@@ -215,7 +220,7 @@ def test_a_cell_without_a_trial_in_a_slow_round_is_behind_those_that_beat_it() -
     assert not list(contradictions(verdict))
 
 
-def test_the_same_cell_has_the_same_figures_in_all_that_a_verdict_shows() -> None:
+def test_the_same_cell_has_the_same_figures_throughout_a_verdict() -> None:
     suite = make_suite(
         goal=Goal(kind=GoalKind.CHEAPEST),
         examples=1_000_000,

@@ -11,14 +11,15 @@ from tests.sentences import Snapshot
 from tests.unit.cli.test_verdict_table import printed
 from tests.unit.run_samples import completed_result, failed_result, make_suite
 from traindyno.core.costs.hazard import measure_success
+from traindyno.core.costs.summarise import run_columns
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.jobs.run_end import OutpacedBound
 from traindyno.core.measurement.run_result import RunResult, parse_run_result, run_result_document
 from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import Strategy
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.summarise import run_columns
-from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.report.cells_section import draw_cells
 from traindyno.report.runs_section import draw_runs
@@ -38,14 +39,16 @@ def outpaced_result(
     bound = OutpacedBound(by=f"{by.cell_id}-t{trial}", least_ratio=least_ratio, steps=5)
     result = failed_result(cell, trial, Outcome.OUTPACED, message=SAYS)
     return replace(
-        result, attempts=tuple(replace(each, bound=bound) for each in result.attempts), log_tail=()
+        result,
+        attempts=tuple(replace(attempt, bound=bound) for attempt in result.attempts),
+        log_tail=(),
     )
 
 
 def trials(cell: Cell, *seconds: float) -> list[RunResult]:
     return [
-        completed_result(cell, trial, step_seconds=each * (1 + 0.001 * trial), suite=SUITE)
-        for trial, each in enumerate(seconds, 1)
+        completed_result(cell, trial, step_seconds=step_seconds * (1 + 0.001 * trial), suite=SUITE)
+        for trial, step_seconds in enumerate(seconds, 1)
     ]
 
 
@@ -76,16 +79,16 @@ def test_an_outpaced_cell_takes_nothing_from_the_answer(
     assert "failed" not in " ".join((text.headline, *text.support, *text.cautions))
 
 
-def test_a_run_that_could_not_win_is_no_failure_of_its_cell() -> None:
+def test_a_hopeless_run_is_no_failure_of_its_cell() -> None:
     both = [completed_result(FAST, 1, suite=SUITE), outpaced_result(FAST, 2)]
-    assert (found := measure_success(both)).successes == found.attempts == 1
+    assert (success := measure_success(both)).successes == success.attempts == 1
 
 
 def test_one_slow_run_of_many_takes_no_cell_from_the_comparison() -> None:
     """As where the run that was ahead of it belongs to a cell that failed later."""
     results = [*trials(FAST, 1.0, 1.0, 1.0), *trials(NEAR, 0.9, 0.9, 0.9), outpaced_result(NEAR, 4)]
-    found = judge(SUITE, CELLS[:2], results)
-    assert (found.recommended, dict(found.refused)) == (NEAR.cell_id, {})
+    judged = judge(SUITE, CELLS[:2], results)
+    assert (judged.recommended, dict(judged.refused)) == (NEAR.cell_id, {})
 
 
 def test_the_bound_is_in_the_stored_result_and_in_the_rows() -> None:
@@ -116,10 +119,10 @@ def reported(verdict: Verdict) -> Report:
 
 def test_the_table_in_the_terminal_has_the_bound(verdict: Verdict) -> None:
     text = printed(reported(verdict))
-    lines = [[each.strip() for each in re.split("[│┃]", line)] for line in text.splitlines()]
+    lines = [[word.strip() for word in re.split("[│┃]", line)] for line in text.splitlines()]
     (heads,) = (line for line in lines if "outpaced" in line)
     cells = {line[2]: line[heads.index("outpaced")] for line in lines if len(line) == len(heads)}
-    assert {each.label: cells[each.label] for each in CELLS} == {
+    assert {cell.label: cells[cell.label] for cell in CELLS} == {
         FAST.label: "no",
         NEAR.label: "no",
         BEHIND.label: "25.0 %",
@@ -127,7 +130,7 @@ def test_the_table_in_the_terminal_has_the_bound(verdict: Verdict) -> None:
     }
 
 
-def test_the_report_shows_it_as_what_it_is(verdict: Verdict) -> None:
+def test_the_report_shows_it_as_outpaced(verdict: Verdict) -> None:
     report = reported(verdict)
     runs = draw_runs(report)
     assert f"outpaced: {SAYS}" in runs

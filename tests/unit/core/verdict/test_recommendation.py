@@ -8,21 +8,27 @@ import pytest
 
 from tests.unit.core.verdict.test_reservations import on_host
 from tests.unit.run_samples import completed_results, known, make_cell, make_suite
-from traindyno.core.verdict.cell_row import build_row
+from traindyno.core.verdict.build_row import build_row
 from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.figure_table import build_figures
 from traindyno.figures.distributions import t_quantile
 from traindyno.figures.estimates import Comparison, comparison_of
-from traindyno.figures.model import Recommendation, TrialModel, fit_model, model_each_alone
-from traindyno.figures.selection import Relation, correct_for_selection, trials_to_decide
-from traindyno.figures.settle import simultaneous
+from traindyno.figures.judge import Recommendation, recommend
+from traindyno.figures.model import TrialModel, fit_model, model_each_alone
+from traindyno.figures.selection import (
+    Relation,
+    correct_for_selection,
+    simultaneous,
+    trials_to_decide,
+)
 from traindyno.figures.table import FigureColumn
 
 
 def test_contenders_share_the_upper_end_of_an_interval() -> None:
     # one rival is 0.01 behind with an error of 0.01 (a contender), the other is clearly beaten: 2.5
     # % / 2 above
-    close, beaten = comparison_of(-0.01, 0.0001, 8), comparison_of(-0.2, 0.0001, 8)
+    close = comparison_of(-0.01, 0.0001, 8)
+    beaten = comparison_of(-0.2, 0.0001, 8)
     interval, is_detected = simultaneous([close, beaten], close, 0.05)
     assert interval is not None
     assert log(interval.low) == pytest.approx(-0.01 - t_quantile(0.975, 8) * 0.01)
@@ -35,8 +41,8 @@ def test_contenders_share_the_upper_end_of_an_interval() -> None:
 )
 def test_a_difference_is_detected_on_either_side(difference: float, is_detected: bool) -> None:
     one = comparison_of(difference, 0.0001, 8)
-    _, found = simultaneous([one], one, 0.05)
-    assert found is is_detected
+    _, detected = simultaneous([one], one, 0.05)
+    assert detected is is_detected
 
 
 def test_an_unknown_spread_detects_nothing() -> None:
@@ -44,9 +50,9 @@ def test_an_unknown_spread_detects_nothing() -> None:
     assert simultaneous([one], one, 0.05) == (None, False)
 
 
-def recommend(model: TrialModel) -> Recommendation:
+def recommended_by(model: TrialModel) -> Recommendation:
     cells = [*model.figures.cells]
-    return known(model.recommend(cells, FigureColumn.SECONDS, tolerance=0.02, significance=0.05))
+    return known(recommend(model, cells, FigureColumn.SECONDS, tolerance=0.02, significance=0.05))
 
 
 def in_rounds(*cells: Sequence[float | None]) -> tuple[CellRuns, ...]:
@@ -56,17 +62,17 @@ def in_rounds(*cells: Sequence[float | None]) -> tuple[CellRuns, ...]:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_cell_that_missed_a_slow_round_is_not_the_best_for_it(order: int) -> None:
+def test_a_cell_missing_a_slow_round_is_not_the_best_for_it(order: int) -> None:
     # round 1 is 20 % slow for all; the second cell takes 3 % less in each round
     lucky: list[float | None] = [None, 1.0, 1.001, 0.999, 1.002]
     better: list[float | None] = [0.97 * 1.2, 0.9702, 0.97, 0.9699, 0.971]
     third: list[float | None] = [1.1 * 1.2, 1.1, 1.102, 1.099, 1.101]
     cells = in_rounds(*(lucky, better, third)[::order])
-    found = recommend(fit_model(build_figures(cells)))
-    assert found.best == cells[1].key
-    assert all(rival.comparison.ratio < 1 for rival in found.rivals)
-    assert {rival.relation for rival in found.rivals} == {Relation.BEATEN}
-    assert {rival.cell_id for rival in found.rivals} == {
+    recommended = recommended_by(fit_model(build_figures(cells)))
+    assert recommended.best == cells[1].key
+    assert all(rival.comparison.ratio < 1 for rival in recommended.rivals)
+    assert {rival.relation for rival in recommended.rivals} == {Relation.BEATEN}
+    assert {rival.cell_id for rival in recommended.rivals} == {
         cells[0].key,
         cells[2].key,
     }
@@ -81,15 +87,15 @@ def test_one_host_is_in_the_prediction_as_in_the_mean() -> None:
         [level * (1 + trial * turn % 5 / 1000) for trial in range(1, 6)]
         for level, turn in ((1.0, 1), (1.0002, 2))
     ]
-    results = [on_host(each, "one") for each in completed_results(cells, *levels)]
+    results = [on_host(result, "one") for result in completed_results(cells, *levels)]
     both = group_runs(make_suite(), cells, results)
     assert both[0].host_draws == 1
     model = model_each_alone(build_figures(both))
-    found = recommend(model)
-    (best,) = (runs for runs in both if runs.key == found.best)
+    recommended = recommended_by(model)
+    (best,) = (runs for runs in both if runs.key == recommended.best)
     plain, row = (
-        build_row(best, model, None, each)
-        for each in (None, correct_for_selection(found.comparisons))
+        build_row(best, model, None, correction)
+        for correction in (None, correct_for_selection(recommended.comparisons))
     )
     assert row.seconds is not None
     assert row.seconds.interval is not None
@@ -105,14 +111,14 @@ def test_the_best_cells_selection_does_not_cut_its_mean_off() -> None:
     """A restless rival moves the end of one run further than the quiet best cell scatters."""
     cells = in_rounds((1.0, 1.001, 0.999, 1.0005, 0.9995), (1.2, 0.9, 1.1, 0.95, 1.0))
     model = model_each_alone(build_figures(cells))
-    found = recommend(model)
-    (best,) = (runs for runs in cells if runs.key == found.best)
-    correction = correct_for_selection(found.comparisons)
+    recommended = recommended_by(model)
+    (best,) = (runs for runs in cells if runs.key == recommended.best)
+    correction = correct_for_selection(recommended.comparisons)
     seconds = known(build_row(best, model, None, correction).seconds)
     assert known(seconds.interval).low < 0.9995 * seconds.mean
 
 
-def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:
+def test_trials_on_the_same_hosts_do_not_decide_differences_of_hosts() -> None:
     far = comparison_of(-0.05, 0.0008 + 0.0001, 4)
     assert trials_to_decide([far], trials=5, tolerance=0.02) is not None
     assert trials_to_decide([replace(far, host_variance=0.0008)], trials=5, tolerance=0.02) is None
@@ -121,7 +127,7 @@ def test_trials_on_the_same_hosts_do_not_decide_what_hosts_leave_open() -> None:
     )
     assert (
         trials_to_decide(
-            [replace(far, host_variance=0.0008).without_hosts()], trials=5, tolerance=0.02
+            [replace(far, host_variance=0.0008)], trials=5, tolerance=0.02, other_hosts=True
         )
         is not None
     )

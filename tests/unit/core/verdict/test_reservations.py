@@ -16,7 +16,8 @@ from traindyno.core.measurement.measured_run import Contention
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.step_log import line
 from traindyno.core.suite.choices import Strategy
-from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.judge import judge
+from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.figures.hosts import STATED_PRIORS, HostClass, HostSpread
 
@@ -24,7 +25,8 @@ SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP)}, training={"instance": "ml.p4d.24xlarge"}
 )
 DDP, FSDP = SUITE.cells
-FAST, SLOW = (1.0, 1.01, 0.99), (1.3, 1.31, 1.29)
+FAST = (1.0, 1.01, 0.99)
+SLOW = (1.3, 1.31, 1.29)
 
 
 def results_of(
@@ -45,7 +47,8 @@ def test_failed_trials_raise_cost_and_stand_in_the_headline(snapshot: Snapshot) 
     plain = judged(results_of())
     failures = [failed_result(DDP, trial, Outcome.LOSS_DIVERGED) for trial in (4, 5)]
     verdict = judged([*results_of(), *failures])
-    before, after = plain.row(DDP.cell_id).usd, verdict.row(DDP.cell_id).usd
+    before = plain.row(DDP.cell_id).usd
+    after = verdict.row(DDP.cell_id).usd
     # three of five attempts succeed: each success is paid 5 / 3 times
     assert known(after).mean == pytest.approx(known(before).mean * 5 / 3, rel=1e-4)
     assert verdict.recommended == FSDP.cell_id
@@ -54,7 +57,7 @@ def test_failed_trials_raise_cost_and_stand_in_the_headline(snapshot: Snapshot) 
     snapshot(alone.headline)
 
 
-def test_a_cell_whose_loss_is_no_finite_number_is_not_recommended(snapshot: Snapshot) -> None:
+def test_a_cell_with_a_non_finite_loss_is_not_recommended(snapshot: Snapshot) -> None:
     results = results_of()
     broken = [
         remeasured(result, diverged_at_step=20)
@@ -73,16 +76,16 @@ def test_a_busy_host_costs_a_caution_and_never_the_answer() -> None:
         Contention(steal_share=0.1, foreign_share=share, queue_share=0.1) for share in (0.06, 0.2)
     )
     results = [
-        remeasured(each, contention=busier if each.run.cell == DDP else busy)
-        for each in results_of()
+        remeasured(result, contention=busier if result.run.cell == DDP else busy)
+        for result in results_of()
     ]
     verdict = judged(results)
     assert verdict.finding is Finding.RECOMMENDED
     assert [row.hosts.others_cpu_share for row in verdict.rows] == pytest.approx([0.3, 0.16])
     caution = "Other work used up to 30 % of the CPU time of the hosts in trials of ddp, fsdp"
-    assert any(each.startswith(caution) for each in describe_verdict(verdict).cautions)
+    assert any(told.startswith(caution) for told in describe_verdict(verdict).cautions)
     assert not any(
-        each.startswith("Other work") for each in describe_verdict(judged(results_of())).cautions
+        told.startswith("Other work") for told in describe_verdict(judged(results_of())).cautions
     )
 
 
@@ -127,7 +130,7 @@ def test_work_is_counted_in_one_unit() -> None:
     results = results_of(fsdp=FAST, facts=facts)
     twice = completed_results([FSDP], FAST, suite=SUITE, samples=4, facts=facts)
     assert judged(results).finding is Finding.WITHIN_TOLERANCE
-    doubled = [remeasured(each, tokens=2 * _tokens(each)) for each in twice]
+    doubled = [remeasured(result, tokens=2 * _tokens(result)) for result in twice]
     row = judged([*results[:3], *doubled]).row(FSDP.cell_id)
     reference = judged(results).row(DDP.cell_id)
     assert known(row.seconds).mean == pytest.approx(known(reference.seconds).mean, rel=0.01)

@@ -21,9 +21,10 @@ from traindyno.core.suite.checks.suite_check import parse_suite
 from traindyno.core.suite.choices import Task
 from traindyno.core.suite.suite import Suite
 from traindyno.core.verdict.cautions import describe_cautions
-from traindyno.core.verdict.confounds import Confound, find_confound, learning_key
-from traindyno.core.verdict.evidence import gather_evidence
-from traindyno.core.verdict.verdict import Verdict, judge
+from traindyno.core.verdict.conditions import Confound
+from traindyno.core.verdict.confounds import find_confound, learning_key
+from traindyno.core.verdict.judge import gather_evidence, judge
+from traindyno.core.verdict.verdict import Verdict
 
 SUITES = Path(__file__).parents[4] / "suites"
 BATCHES = ("per_device_train_batch_size", "batch_size")
@@ -33,13 +34,14 @@ STEPS = {"hyperparameters.max_steps", "hyperparameters.max_train_steps"}
 
 def samples_per_step(suite: Suite, cells: Sequence[Cell]) -> dict[str, int]:
     """What the step logs of a script measure: the batch of each process × the processes."""
-    found = {}
+    by_cell = {}
     for cell in cells:
-        arguments, processes = arguments_of(cell, suite.workload), world_size(cell.settings)
+        arguments = arguments_of(cell, suite.workload)
+        processes = world_size(cell.settings)
         size = next((arguments[name] for name in BATCHES if name in arguments), None)
         if suite.workload.task is Task.SCRIPT and size is not None and processes:
-            found[cell.cell_id] = int(str(size)) * processes
-    return found
+            by_cell[cell.cell_id] = int(str(size)) * processes
+    return by_cell
 
 
 def script_suite(**changes: Any) -> Suite:
@@ -61,7 +63,7 @@ def script_suite(**changes: Any) -> Suite:
 
 
 def measured_in(suite: Suite, *samples: int) -> dict[str, int]:
-    return {cell.cell_id: each for cell, each in zip(suite.cells, samples, strict=True)}
+    return {cell.cell_id: size for cell, size in zip(suite.cells, samples, strict=True)}
 
 
 def only_confound(suite: Suite, measured: Mapping[str, int]) -> Confound:
@@ -98,8 +100,15 @@ def verdict_of(suite: Suite, results: Sequence[RunResult]) -> Verdict:
 def differences(
     first: Cell, second: Cell, suite: Suite, measured: dict[str, int]
 ) -> list[tuple[str, str, str]]:
-    found = find_confound(first, second, workload=suite.workload, samples_per_step=measured)
-    return [(each.name, each.first, each.second) for each in found.differences] if found else []
+    confound = find_confound(first, second, workload=suite.workload, samples_per_step=measured)
+    return (
+        [
+            (difference.name, difference.first, difference.second)
+            for difference in confound.differences
+        ]
+        if confound
+        else []
+    )
 
 
 def all_measured(suite: Suite) -> dict[str, int]:
@@ -128,9 +137,12 @@ def test_equal_measured_batches_are_no_difference_however_they_are_divided(
         assert [*all_measured(suite).values()] == [64, 256, 256]
     batches = all_measured(suite)
     assert batches[cells[first].cell_id] == batches[cells[second].cell_id]
-    named = [each for each, _, _ in differences(cells[first], cells[second], suite, batches)]
+    named = [
+        name_of_difference
+        for name_of_difference, _, _ in differences(cells[first], cells[second], suite, batches)
+    ]
     assert named
-    assert not [each for each in named if "batch" in each]
+    assert not [name_of_difference for name_of_difference in named if "batch" in name_of_difference]
 
 
 def test_the_report_of_trainium_names_the_hardware_and_its_software() -> None:
@@ -146,10 +158,15 @@ def test_the_report_of_trainium_names_the_hardware_and_its_software() -> None:
 def test_report_of_a_script_states_no_learning_rate_and_no_unmeasured_batch(name: str) -> None:
     suite = suite_of(name)
     verdict = verdict_of(suite, results_of(suite))
-    found = [each for confound in verdict.likeness.confounds for each in confound.differences]
-    assert "learning rate" not in [each.name for each in found]
+    stated_differences = [
+        difference for confound in verdict.likeness.confounds for difference in confound.differences
+    ]
+    assert "learning rate" not in [difference.name for difference in stated_differences]
     stated = {
-        text for each in found if each.name == "global batch" for text in (each.first, each.second)
+        text
+        for difference in stated_differences
+        if difference.name == "global batch"
+        for text in (difference.first, difference.second)
     }
     assert stated <= {str(batch) for batch in all_measured(suite).values()}
 
@@ -163,7 +180,7 @@ def test_a_larger_measured_batch_on_more_processes_is_named() -> None:
     assert differences(single, large, suite, all_measured(suite)) == []
 
 
-def test_a_value_that_all_cells_have_is_no_difference() -> None:
+def test_a_value_common_to_all_cells_is_no_difference() -> None:
     suite = suite_of("hf_trainer")
     single, large, _ = suite.cells
     same = replace(large, hyperparameters={**single.hyperparameters, "max_steps": 40})
@@ -183,33 +200,38 @@ def test_scripts_learn_alike_only_with_equal_arguments_and_measured_batches() ->
     suite = suite_of("hf_trainer")
     cell = suite.cells[2]
     more = replace(cell, settings=replace(cell.settings, instance_count=4))
-    keys = {learning_key(each, suite.workload, 16) for each in (cell, more)}
+    keys = {learning_key(cell_of_key, suite.workload, 16) for cell_of_key in (cell, more)}
     assert len(keys) == 1
     assert learning_key(more, suite.workload, 32) not in keys
-    assert len({learning_key(each, suite.workload, None) for each in (cell, more)}) == 2
+    assert (
+        len({learning_key(cell_of_key, suite.workload, None) for cell_of_key in (cell, more)}) == 2
+    )
 
 
 def test_a_scripts_measured_batch_beside_more_instances_is_named() -> None:
     suite = script_suite(
         matrix={"instance_count": [1, 2], "strategy": ["ddp"], "hyperparameters.batch_size": ["32"]}
     )
-    found = only_confound(suite, measured_in(suite, 32, 64))
-    assert [(each.name, each.first, each.second) for each in found.differences] == [
+    confound = only_confound(suite, measured_in(suite, 32, 64))
+    assert [
+        (difference.name, difference.first, difference.second)
+        for difference in confound.differences
+    ] == [
         ("instance_count", "1", "2"),
         ("global batch", "32", "64"),
     ]
 
 
 @pytest.mark.parametrize("name", ["albert-scaling/rehearsal", "bert-trainium/original"])
-def test_steps_that_follow_the_batch_are_no_difference_of_their_own(name: str) -> None:
+def test_steps_following_the_batch_are_no_difference_of_their_own(name: str) -> None:
     suite = suite_of(name)
     pairs = list(permutations(suite.cells, 2))
     for first, second in random.Random(1).sample(pairs, min(MOST_PAIRS, len(pairs))):
         named = differences(first, second, suite, all_measured(suite))
-        assert not {each for each, _, _ in named} & STEPS
+        assert not {name_of_difference for name_of_difference, _, _ in named} & STEPS
 
 
-def test_workers_that_fall_as_the_batch_grows_do_not_follow_it() -> None:
+def test_workers_falling_as_the_batch_grows_do_not_follow_it() -> None:
     suite = script_suite(
         matrix={
             "strategy": ["ddp"],
@@ -218,11 +240,11 @@ def test_workers_that_fall_as_the_batch_grows_do_not_follow_it() -> None:
         },
         include=[{"hyperparameters.batch_size": 32, "hyperparameters.workers": 4}],
     )
-    found = only_confound(suite, measured_in(suite, 16, 32))
-    assert "hyperparameters.workers" in [each.name for each in found.differences]
+    confound = only_confound(suite, measured_in(suite, 16, 32))
+    assert "hyperparameters.workers" in [difference.name for difference in confound.differences]
 
 
-def test_an_argument_that_one_cell_lacks_is_named() -> None:
+def test_an_argument_missing_in_one_cell_is_named() -> None:
     suite = script_suite(
         matrix={
             "strategy": ["ddp"],
@@ -255,8 +277,8 @@ def test_an_image_is_named_beside_its_compiler() -> None:
             }
         ],
     )
-    found = only_confound(suite, measured_in(suite, 40, 80))
-    assert [each.name for each in found.differences] == [
+    confound = only_confound(suite, measured_in(suite, 40, 80))
+    assert [difference.name for difference in confound.differences] == [
         "compiler",
         "image",
         "hyperparameters.batch_size",

@@ -41,7 +41,7 @@ def test_seeds_make_times_to_a_quality_scatter_more() -> None:
 
 
 @pytest.mark.parametrize(("scatter", "said"), [(0.01, "about 1 %"), (0.003, "about 0.3 %")])
-def test_what_single_runs_say_is_said_with_their_scatter(scatter: float, said: str) -> None:
+def test_results_of_single_runs_are_said_with_their_scatter(scatter: float, said: str) -> None:
     verdict = verdict_of({SECOND: 1 / 1.09})
     (text,) = describe_search(replace(verdict, scatter=replace(SCATTER, share=scatter)))
     assert text == (

@@ -17,9 +17,10 @@ from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.cell_quality import CellQuality
+from traindyno.core.verdict.cell_row import CellQuality
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 CV_OF_TRIALS = 0.002
@@ -43,8 +44,8 @@ def later(result: RunResult, factor: float) -> RunResult:
     assert result.measured is not None
     began = result.measured.job.began_at
     evaluations = tuple(
-        replace(each, time=began + (each.time - began) * factor)
-        for each in result.measured.evaluations
+        replace(evaluation, time=began + (evaluation.time - began) * factor)
+        for evaluation in result.measured.evaluations
     )
     return remeasured(result, evaluations=evaluations)
 
@@ -86,7 +87,7 @@ def test_simulated_runs_are_no_draws_of_their_seeds(snapshot: Snapshot) -> None:
         for trial in (1, 2, 3)
     ]
     assert judge(suite, (fast, slow), results).finding is Finding.RECOMMENDED
-    verdict = judge(suite, (fast, slow), [replace(each, is_simulated=True) for each in results])
+    verdict = judge(suite, (fast, slow), [replace(result, is_simulated=True) for result in results])
     assert verdict.finding is Finding.ONE_SEED
     assert all(row.part(CellQuality).repeats_a_seed for row in verdict.rows)
     text = describe_verdict(verdict)
@@ -107,12 +108,12 @@ def test_time_and_cost_of_the_whole_work_do_not_depend_on_the_seed(snapshot: Sna
     assert by_seed.rivals == one_seed.rivals
     assert [row.seconds for row in by_seed.rows] == [row.seconds for row in one_seed.rows]
     assert [parity.finding for parity in one_seed.likeness.parities] == [ParityFinding.ONE_SEED]
-    said = [each for each in describe_verdict(one_seed).cautions if "seed" in each]
+    said = [caution for caution in describe_verdict(one_seed).cautions if "seed" in caution]
     snapshot(said)
     assert not any(row.part(CellQuality).repeats_a_seed for row in by_seed.rows)
 
 
-def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution(snapshot: Snapshot) -> None:
+def test_a_cell_logging_no_loss_is_not_recommended_without_a_caution(snapshot: Snapshot) -> None:
     suite = make_suite(
         training={"instance": "ml.p4d.24xlarge"}, matrix={"strategy": STRATEGIES[:2]}
     )
@@ -131,7 +132,7 @@ def test_a_cell_that_logs_no_loss_is_not_recommended_without_a_caution(snapshot:
         ((0, 1, None), Finding.ONE_SEED),
     ],
 )
-def test_only_trials_that_each_show_their_own_seed_are_draws(
+def test_only_trials_each_with_their_own_seed_are_draws(
     seeds: Sequence[int | None], finding: Finding
 ) -> None:
     suite = suite_of(FASTEST)

@@ -29,6 +29,7 @@ from traindyno.report.html import render
 
 # 8 vCPUs for one GPU.
 G5 = Settings(instance="ml.g5.2xlarge", batch_size_per_device=8)
+ABOUT_STEPS = ("waits for data", "By estimate")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,9 @@ def step_seconds(load: float, rest: float, workers: int) -> float:
     """
     if workers == 0:
         return load + rest
-    free, now, count = [0.0] * workers, 0.0, 2000
+    free = [0.0] * workers
+    now = 0.0
+    count = 2000
     for step in range(count):
         worker = step % workers
         made = free[worker] + load
@@ -74,32 +77,31 @@ def advice(
 
 
 @pytest.mark.parametrize(("load", "workers"), list(product([0.02, 0.1, 0.25, 0.9], [0, 1, 2, 4])))
-def test_the_advice_saves_what_it_says(load: float, workers: int) -> None:
-    rest, now = 0.1, step_seconds(load, 0.1, workers)
-    found = advice(load, rest, workers)
-    if found is None:
+def test_the_advice_saves_the_promised_time(load: float, workers: int) -> None:
+    rest = 0.1
+    now = step_seconds(load, 0.1, workers)
+    text = advice(load, rest, workers)
+    if text is None:
         assert now == pytest.approx(rest, rel=0.08)
         return
-    assert workers < found.loader_workers <= 7
-    assert 1 - step_seconds(load, rest, found.loader_workers) / now == pytest.approx(
-        found.saving, abs=0.03
+    assert workers < text.loader_workers <= 7
+    assert 1 - step_seconds(load, rest, text.loader_workers) / now == pytest.approx(
+        text.saving, abs=0.03
     )
-    assert found.is_bounded == (step_seconds(load, rest, 7) > rest * 1.05)
+    assert text.is_bounded == (step_seconds(load, rest, 7) > rest * 1.05)
 
 
 @pytest.mark.parametrize("instance", ["local.cpu", "ml.m7i.xlarge"])
-def test_no_number_where_the_cores_train_or_are_unknown(instance: str) -> None:
+def test_no_number_on_training_or_unknown_cores(instance: str) -> None:
     assert advice(0.5, 0.1, 0, instance) is None
 
 
-def test_no_advice_for_a_wait_that_may_be_noise() -> None:
-    step, data = PartSeconds(mean=1.0, error=0.2), PartSeconds(mean=0.3, error=0.2)
+def test_no_advice_for_a_possibly_random_wait() -> None:
+    step = PartSeconds(mean=1.0, error=0.2)
+    data = PartSeconds(mean=0.3, error=0.2)
     parts = StepParts(step=step, waiting=data)
     assert advise_workers(G5, parts) is None
     assert advise_workers(G5, None) is None
-
-
-ABOUT_STEPS = ("waits for data", "By estimate")
 
 
 def waiting_parts(seconds: float) -> StepParts:

@@ -36,10 +36,11 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Quality, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Measurement, Suite
-from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.goal_metric import Metric
-from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
+from traindyno.core.verdict.cell_row import CellQuality
+from traindyno.core.verdict.judge import judge
+from traindyno.core.verdict.verdict import Finding, Verdict, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
+from traindyno.figures.table import FigureColumn
 
 FASTEST = Goal(kind=GoalKind.FASTEST_TO, accuracy=0.9)
 CHEAPEST = Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9)
@@ -79,7 +80,7 @@ def evaluated(
 
 
 def judged(suite: Suite, *cells: tuple[float, Sequence[float]], trials: int = 3) -> Verdict:
-    """``cells``: the step time and the accuracies of each."""
+    """The verdict of cells with these step times and accuracies."""
     results = [
         evaluated(
             cell, trial, suite, step_seconds=seconds * (1 + trial / 1000), accuracies=accuracies
@@ -93,10 +94,10 @@ def judged(suite: Suite, *cells: tuple[float, Sequence[float]], trials: int = 3)
 def test_time_and_money_to_the_target_by_hand() -> None:
     suite = suite_of(FASTEST)
     result = evaluated(suite.cells[0], 1, suite)
-    found = reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.85))
+    reached = reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.85))
     # 80 s until training starts, of which 20 s of downloading are billed; 50 s of training: (20 +
     # 50) s at $36/h, billed 170 s of a training time of 60 + 70 + 20 + 20 s = 170 s
-    assert found == Reached(step=40, seconds=130.0, usd=Decimal("0.7"), since_seconds=20.0)
+    assert reached == Reached(step=40, seconds=130.0, usd=Decimal("0.7"), since_seconds=20.0)
     loss = known(reach_target(result, QualityTarget(quality=Quality.LOSS, value=0.31)))
     assert loss.step == 20
     assert reach_target(result, QualityTarget(quality=Quality.ACCURACY, value=0.93)) is None
@@ -110,8 +111,8 @@ def test_on_spot_only_the_billed_share_is_paid() -> None:
     spot = replace(
         result, attempts=(replace(attempt, billable_seconds=85.0, training_seconds=170.0),)
     )
-    found = known(reach_target(spot, QualityTarget(quality=Quality.ACCURACY, value=0.85)))
-    assert (found.seconds, found.usd) == (130.0, Decimal("0.35"))
+    reached = known(reach_target(spot, QualityTarget(quality=Quality.ACCURACY, value=0.85)))
+    assert (reached.seconds, reached.usd) == (130.0, Decimal("0.35"))
 
 
 def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step(snapshot: Snapshot) -> None:
@@ -120,7 +121,7 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step(snapshot: Snap
     verdict = judged(suite, (1.0, (0.80, 0.91, 0.93)), (0.8, (0.5, 0.8, 0.905)))
     ddp, _ = suite.cells
     # 6 % apart, with evaluations 15 % apart
-    assert (verdict.metric, verdict.finding) == (Metric.SECONDS_TO_TARGET, Finding.UNDECIDED)
+    assert (verdict.metric, verdict.finding) == (FigureColumn.SECONDS_TO_TARGET, Finding.UNDECIDED)
     assert verdict.recommended == ddp.cell_id
     best, rival = (row.part(CellQuality) for row in verdict.rows)
     # 80 + 10 + 40 x 1.002 and 80 + 10 + 60 x 0.8016
@@ -135,7 +136,7 @@ def test_the_fastest_to_a_quality_may_not_be_the_fastest_per_step(snapshot: Snap
     assert known(best.seconds.interval).high == pytest.approx(130.08 * exp(reach), rel=2e-3)
 
 
-def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> None:
+def test_a_cell_never_at_the_target_is_said_so_and_not_ranked() -> None:
     suite = suite_of(CHEAPEST)
     verdict = judged(suite, (1.0, RISING), (0.1, (0.5, 0.8, 0.83)))
     ddp, fsdp = suite.cells
@@ -148,7 +149,7 @@ def test_a_cell_that_never_reached_the_target_is_said_so_and_not_ranked() -> Non
     assert verdict.row(fsdp.cell_id).part(CellQuality).usd is None
 
 
-def test_a_cell_of_which_some_trials_reached_the_target_is_not_ranked() -> None:
+def test_a_cell_with_some_trials_at_the_target_is_not_ranked() -> None:
     suite = suite_of(CHEAPEST)
     ddp, fsdp = suite.cells
     results = [evaluated(ddp, trial, suite) for trial in (1, 2)]
@@ -157,14 +158,14 @@ def test_a_cell_of_which_some_trials_reached_the_target_is_not_ranked() -> None:
     assert verdict.refused == {fsdp.cell_id: "only 1 of its 2 trials reached accuracy 90 %"}
 
 
-def test_where_no_cell_reached_the_target_none_is_recommended(snapshot: Snapshot) -> None:
+def test_without_a_cell_at_the_target_none_is_recommended(snapshot: Snapshot) -> None:
     verdict = judged(suite_of(CHEAPEST), (1.0, (0.1, 0.2)), (1.0, ()))
     assert verdict.finding is Finding.NONE_WITHIN_LIMIT
     snapshot(describe_verdict(verdict).headline)
     assert "no evaluation of it measured accuracy" in verdict.refused.values()
 
 
-def test_cells_that_learn_otherwise_are_compared_by_what_they_reach() -> None:
+def test_cells_learning_differently_are_compared_by_their_quality() -> None:
     """Loss parity refuses a cell for a whole workload; to a quality, its losses are its own
     affair.
     """
@@ -188,9 +189,11 @@ def test_money_to_quality_follows_the_price() -> None:
     results = [evaluated(p4d, trial, suite) for trial in (1, 2)]
     slow = [evaluated(g5, trial, suite, step_seconds=2.0) for trial in (1, 2)]
     cheap = replace(PRICE, usd_per_instance_hour=Decimal(9))
-    verdict = judge(suite, (p4d, g5), [*results, *(replace(each, price=cheap) for each in slow)])
+    verdict = judge(
+        suite, (p4d, g5), [*results, *(replace(result, price=cheap) for result in slow)]
+    )
     # p4d bills 20 + 10 + 60 s at $36/h, g5 20 + 10 + 120 s at $9/h
-    assert (verdict.metric, verdict.recommended) == (Metric.USD_TO_TARGET, g5.cell_id)
+    assert (verdict.metric, verdict.recommended) == (FigureColumn.USD_TO_TARGET, g5.cell_id)
 
 
 def test_the_record_of_the_verdict_keeps_accuracy_and_quality() -> None:
@@ -223,7 +226,7 @@ def stopped(
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_was(
+def test_a_run_ended_at_its_target_is_not_called_unsteady_however_short(
     snapshot: Snapshot,
     steps: int,
 ) -> None:
@@ -248,7 +251,7 @@ def test_a_run_that_ended_at_its_target_is_not_called_unsteady_however_short_it_
     assert not [caution for caution in text.cautions if "steady" in caution]
 
 
-def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None:
+def test_a_short_run_not_ended_at_its_target_is_called_unsteady() -> None:
     suite = suite_of(FASTEST)
     ddp = suite.cells[0]
     cut = remeasured(
@@ -262,7 +265,7 @@ def test_a_short_run_that_did_not_end_at_its_target_is_called_unsteady() -> None
 
 
 @pytest.mark.parametrize(("steps", "reason"), [(60, None), (40, TARGET_REACHED)])
-def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(
+def test_a_run_ended_at_its_target_has_the_rate_of_a_longer_one(
     steps: int, reason: str | None
 ) -> None:
     """Each step takes 1 s, and 2 s of evaluation follow after every 20 steps, also after the last
@@ -295,7 +298,7 @@ def test_a_run_that_ended_at_its_target_has_the_rate_of_a_longer_one(
     assert projection.seconds == pytest.approx(63 + 99_992 * 1.1 / 8)
 
 
-def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
+def test_the_loss_of_an_interruption_is_not_in_the_time_to_a_target() -> None:
     """400 s between two sessions, and 10 s of the first one that the second one repeated; 29 s of
     it are kept.
     """
@@ -303,7 +306,10 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     cell = suite.cells[0]
     plain = evaluated(cell, 1, suite)
     target = known(suite.goal.target)
-    later = tuple(replace(each, time=each.time + 410) for each in known(plain.measured).evaluations)
+    later = tuple(
+        replace(evaluation, time=evaluation.time + 410)
+        for evaluation in known(plain.measured).evaluations
+    )
     before = remeasured(plain, interruptions=1, lost_seconds=410.0, kept_seconds=29.0)
     assert reach_target(remeasured(before, evaluations=later), target) == reach_target(
         plain, target
@@ -311,7 +317,7 @@ def test_what_an_interruption_lost_is_not_in_the_time_to_a_target() -> None:
     assert reach_target(before, target) == reach_target(plain, target)
 
 
-def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
+def test_distant_evaluations_can_not_show_a_small_lead() -> None:
     suite = suite_of(FASTEST)
     fast, slow = suite.cells
 
@@ -326,9 +332,9 @@ def test_evaluations_that_are_far_apart_can_not_show_a_small_lead() -> None:
     # equal trials have no spread, but the evaluations are a fifth of the time or more apart
     near = judged(0.1)
     assert near.finding is Finding.UNDECIDED
-    found = known(near.row(fast.cell_id).part(CellQuality).seconds)
-    assert found.interval is not None
-    assert found.interval.high / found.interval.low > 1.05
+    row_seconds = known(near.row(fast.cell_id).part(CellQuality).seconds)
+    assert row_seconds.interval is not None
+    assert row_seconds.interval.high / row_seconds.interval.low > 1.05
     assert judged(20.0).finding is Finding.RECOMMENDED
 
 

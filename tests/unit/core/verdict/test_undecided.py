@@ -10,12 +10,13 @@ from tests.unit.run_samples import completed_result, known, make_cell, make_suit
 from traindyno.core.measurement.measured_run import MeasuredRun
 from traindyno.core.measurement.stalls import RecurringEvent
 from traindyno.core.measurement.step_time import SingleStall, measure_step_time
+from traindyno.core.run.workload import FullRun
 from traindyno.core.suite.choices import Strategy
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.undecided import find_undecided
-from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
-from traindyno.figures.beyond import Drift
-from traindyno.figures.estimates import NO_RANGE, Range
+from traindyno.figures.beyond import NO_RANGE, Drift, Range
 
 SUITE = make_suite(
     matrix={"strategy": (Strategy.DDP, Strategy.FSDP)},
@@ -23,6 +24,7 @@ SUITE = make_suite(
     examples=1_000_000,
 )
 FAST, SLOW = SUITE.cells
+UNSTEADY = {"is_reached": False, "reason": "step times still changed"}
 
 
 def a_stall(share: float, most_share: float, seconds: float = 30.0) -> tuple[SingleStall, ...]:
@@ -40,25 +42,30 @@ def a_run(**changes: Any) -> MeasuredRun:
     return measured
 
 
-def ends(found: Range) -> tuple[float, float]:
-    return found.low, found.high
+def ends(scatter: Range) -> tuple[float, float]:
+    return scatter.low, scatter.high
 
 
-UNSTEADY = {"is_reached": False, "reason": "step times still changed"}
-
-
-def judged(lead: float, fast: dict[str, Any], slow: dict[str, Any] | None = None) -> Verdict:
+def judged(
+    lead: float,
+    fast: dict[str, Any],
+    slow: dict[str, Any] | None = None,
+    full_run: FullRun | None = None,
+) -> Verdict:
     given = [(FAST, 1.0, fast), (SLOW, 1 + lead, slow or {})]
     noise = (0.0, 0.002, -0.002)
     return judge(
         SUITE,
         (FAST, SLOW),
         [
-            remeasured(
-                completed_result(
-                    cell, trial, step_seconds=seconds + noise[trial * place % 3], suite=SUITE
+            replace(
+                remeasured(
+                    completed_result(
+                        cell, trial, step_seconds=seconds + noise[trial * place % 3], suite=SUITE
+                    ),
+                    **fields,
                 ),
-                **fields,
+                full_run=full_run,
             )
             for place, (cell, seconds, fields) in enumerate(given, start=1)
             for trial in (1, 2, 3)
@@ -66,18 +73,18 @@ def judged(lead: float, fast: dict[str, Any], slow: dict[str, Any] | None = None
     )
 
 
-def test_stalls_that_no_trial_shows_twice_are_a_range() -> None:
+def test_stalls_shown_twice_by_no_trial_are_a_range() -> None:
     run = a_run(undecided_stalls=STALLS)
-    found = find_undecided([run, a_run()])
+    undecided = find_undecided([run, a_run()])
     # in one of two trials: without them 2 % less; at most 8 % of the time instead of 2 %
-    assert ends(found.stalls) == pytest.approx((log(0.98) / 2, log(0.98 / 0.92) / 2))
+    assert ends(undecided.stalls) == pytest.approx((log(0.98) / 2, log(0.98 / 0.92) / 2))
 
 
 @pytest.mark.parametrize(
     ("seconds", "is_decided"),
     [(0.08, False), (11.0, True), (30.0, True), (85.0, True), (95.0, False)],
 )
-def test_only_stalls_that_are_alike_show_that_one_of_another_trial_recurs(
+def test_only_similar_stalls_show_a_recurrence_in_another_trial(
     seconds: float, is_decided: bool
 ) -> None:
     run = a_run(undecided_stalls=a_stall(0.02, 0.08, seconds=30.0))
@@ -101,11 +108,15 @@ def test_a_hiccup_of_one_run_does_not_hide_the_long_stall_of_another() -> None:
     hiccups = [seconds + 0.08 * (step % 40 == 39) for step, seconds in enumerate(steps)]
 
     def run_of(seconds: list[float]) -> MeasuredRun:
-        found = measure_step_time(seconds)
-        return a_run(undecided_stalls=found.undecided_stalls, recurring=found.recurring)
+        measured = measure_step_time(seconds)
+        return a_run(undecided_stalls=measured.undecided_stalls, recurring=measured.recurring)
 
-    alone = find_undecided([run_of(each) for each in (stalled, steps, steps, steps)])
-    beside = find_undecided([run_of(each) for each in (stalled, hiccups, hiccups, hiccups)])
+    alone = find_undecided(
+        [run_of(step_seconds) for step_seconds in (stalled, steps, steps, steps)]
+    )
+    beside = find_undecided(
+        [run_of(step_seconds) for step_seconds in (stalled, hiccups, hiccups, hiccups)]
+    )
     assert ends(beside.stalls) == ends(alone.stalls)
     assert alone.stalls.low < -0.1
     assert alone.stalls.high > 0.05
@@ -135,7 +146,7 @@ def test_stalls_of_several_trials_at_different_steps_recur(
     assert not find_undecided(apart).stalls.is_empty
 
 
-def test_a_drift_counts_where_it_is_detected_over_the_trials_together() -> None:
+def test_a_drift_detected_over_the_trials_together_counts() -> None:
     drifting = a_run(drift=Drift(change=0.02, standard_error=0.01))
     assert find_undecided([drifting]).drift == 0
     together = find_undecided([drifting] * 9)
@@ -148,7 +159,7 @@ def test_a_drift_counts_where_it_is_detected_over_the_trials_together() -> None:
     assert find_undecided(apart).drift == 0
 
 
-def test_of_cells_that_drift_alike_only_the_difference_counts() -> None:
+def test_of_cells_with_the_same_drift_only_the_difference_counts() -> None:
     first, second = (
         find_undecided([a_run(drift=Drift(change=change, standard_error=0.001))])
         for change in (0.02, 0.03)
@@ -171,7 +182,7 @@ def test_drifts_of_two_cells_are_compared_by_the_errors_of_both() -> None:
     assert ends(drifting.range_against(find_undecided([a_run()]))) == pytest.approx((0, 0.07))
 
 
-def test_a_single_stall_does_not_hide_that_the_level_still_changes() -> None:
+def test_a_single_stall_does_not_hide_a_changing_level() -> None:
     changing = UNSTEADY | {"drift": Drift(change=0.02, standard_error=0.001)}
     for stalls in ((), a_stall(0.001, 0.002)):
         assert judged(0.03, changing | {"undecided_stalls": stalls}).finding is Finding.UNDECIDED
@@ -181,9 +192,9 @@ def test_drifts_in_both_directions_are_noise_between_trials() -> None:
     changes = (0.2, -0.25, 0.1, -0.15, 0.05)
     both, one_way = (
         find_undecided(
-            [a_run(**UNSTEADY, drift=Drift(change=change, standard_error=0.01)) for change in each]
+            [a_run(**UNSTEADY, drift=Drift(change=change, standard_error=0.01)) for change in logs]
         )
-        for each in (changes, map(abs, changes))
+        for logs in (changes, map(abs, changes))
     )
     assert both.range == NO_RANGE
     assert ends(one_way.range) == pytest.approx((0, 3.5 * 0.15))
@@ -208,13 +219,35 @@ def test_a_lead_has_to_hold_wherever_the_truth_lies_in_the_range(
     assert verdict.to_decide.trials is None
 
 
-def test_a_rival_that_may_be_better_than_it_was_seen_is_not_beaten() -> None:
+def test_a_rival_possibly_better_than_seen_is_not_beaten() -> None:
     assert judged(0.03, {}, {"undecided_stalls": a_stall(0.05, 0.1)}).finding is (Finding.UNDECIDED)
 
 
-def test_a_rates_range_is_that_of_the_time_upside_down() -> None:
+@pytest.mark.parametrize(
+    ("name", "full_run", "finding"),
+    [
+        ("checkpoint", FullRun(checkpoint_every_minutes=30), Finding.RECOMMENDED),
+        ("evaluate", FullRun(evaluate_every_steps=1000), Finding.RECOMMENDED),
+        ("checkpoint", None, Finding.UNDECIDED),
+        ("stall", FullRun(checkpoint_every_minutes=30), Finding.UNDECIDED),
+    ],
+)
+def test_a_schedule_that_the_suite_states_leaves_nothing_open(
+    name: str, full_run: FullRun | None, finding: Finding
+) -> None:
+    seen = tuple(
+        RecurringEvent(name=phase, count=1, steps_between=400, seconds=8.0)
+        for phase in ("checkpoint", "evaluate")
+    )
+    stalls = tuple(replace(stall, name=name) for stall in STALLS)
+    fast = {"recurring": seen, "undecided_stalls": stalls}
+    assert judged(0.03, fast, {"recurring": seen}, full_run).finding is finding
+
+
+def test_a_rates_range_is_the_inverse_of_the_times() -> None:
     verdict = judged(0.03, {"undecided_stalls": STALLS})
-    rate, time = verdict.row(FAST.cell_id).samples_per_second, verdict.row(FAST.cell_id).seconds
+    rate = verdict.row(FAST.cell_id).samples_per_second
+    time = verdict.row(FAST.cell_id).seconds
     assert rate is not None
     assert rate.interval is not None
     assert known(time).interval is not None

@@ -27,8 +27,9 @@ from traindyno.core.step_log.line import (
     phase_line,
 )
 from traindyno.core.suite.suite import Suite
+from traindyno.core.verdict.judge import judge
 from traindyno.core.verdict.next_round import plan_round
-from traindyno.core.verdict.verdict import Finding, Verdict, judge
+from traindyno.core.verdict.verdict import Finding, Verdict
 from traindyno.core.verdict.verdict_text import describe_verdict
 
 NAMES = [
@@ -41,6 +42,9 @@ NAMES = [
     "bsz",
 ]
 Points = Sequence[Mapping[str, Any]]
+WHOLE = [32_768, 32_768, 16_384]
+HALVES = [16_384, 16_384, 8_192]
+OTHERS = [16_384, 16_384, 16_384]
 
 
 def suite_of(points: Points, **changes: Any) -> Suite:
@@ -63,7 +67,7 @@ def with_samples(result: RunResult, mean: float, most: int) -> RunResult:
 
 
 def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None = None) -> Verdict:
-    """``samples``: the mean of a step of each cell; ``most``: of its largest step."""
+    """The verdict of cells with this mean of samples in a step, and at most so many."""
     suite = suite_of(points, search="grid")
     cells = suite.cells
     results = [
@@ -78,7 +82,7 @@ def judged(points: Points, samples: Sequence[float], most: Sequence[int] | None 
 @pytest.mark.parametrize(
     "samples", [(35, 35), (35, 36.5), (40, 10)], ids=["constant", "nearly", "the other way"]
 )
-def test_samples_that_do_not_follow_the_batch_size_are_unlike_work(
+def test_samples_not_following_the_batch_size_are_unlike_work(
     snapshot: Snapshot, name: str, samples: tuple[float, float]
 ) -> None:
     verdict = judged([{name: 10}, {name: "40"}], samples, most=[35, 35])
@@ -94,7 +98,7 @@ def test_the_headline_has_the_numbers() -> None:
     of_three = describe_verdict(judged([*points, {"batch_size": 20}], (35, 35, 35)))
     assert of_three.headline == text.replace("both", "all 3")
     assert "samples=..." in of_three.changes[0]
-    assert not [each for each in of_three.cautions if "can't be recommended" in each]
+    assert not [caution for caution in of_three.cautions if "can't be recommended" in caution]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +147,7 @@ def test_the_headline_has_the_numbers() -> None:
         ([{"lr": 4}, {"lr": 64}], (8, 8), None),
     ],
 )
-def test_a_batch_size_that_the_samples_follow_is_compared(
+def test_a_batch_size_followed_by_the_samples_is_compared(
     points: Points, samples: tuple[float, float], most: list[int] | None
 ) -> None:
     verdict = judged(points, samples, most)
@@ -196,11 +200,6 @@ def test_packed_blocks_and_rows_are_unlike_work_with_any_search(
     assert further == ()
 
 
-WHOLE = [32_768, 32_768, 16_384]
-HALVES = [16_384, 16_384, 8_192]
-OTHERS = [16_384, 16_384, 16_384]
-
-
 @pytest.mark.parametrize(
     ("point", "values", "processes", "is_refused"),
     [
@@ -213,7 +212,7 @@ OTHERS = [16_384, 16_384, 16_384]
         ({"sp": 1, "length": 64}, HALVES, 2, False),  # shorter rows are asked for
     ],
 )
-def test_a_cell_whose_rows_may_be_parts_of_anothers_is_unlike_work(
+def test_a_cell_with_rows_possibly_split_from_anothers_is_unlike_work(
     point: dict[str, Any], values: list[int] | None, processes: int, is_refused: bool
 ) -> None:
     """As sequence parallelism: both processes have the same rows, each a half of each."""
@@ -235,7 +234,7 @@ def test_a_cell_whose_rows_may_be_parts_of_anothers_is_unlike_work(
         assert headline.endswith("else shared_by=1.")
 
 
-def test_a_cell_that_does_not_log_each_step_leaves_the_answer_open() -> None:
+def test_a_cell_not_logging_each_step_leaves_the_answer_open() -> None:
     suite = suite_of([{"every": 1}, {"every": 50}])
     all_steps, some = suite.cells
     lacking = phase_line(

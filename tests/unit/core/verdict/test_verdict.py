@@ -23,10 +23,11 @@ from traindyno.core.suite.cells import Cell
 from traindyno.core.suite.choices import GoalKind, Strategy
 from traindyno.core.suite.goal import Goal
 from traindyno.core.suite.suite import Suite
-from traindyno.core.verdict.goal_metric import Metric, estimate_of
-from traindyno.core.verdict.verdict import Finding, Verdict, judge, parse_verdict, verdict_document
+from traindyno.core.verdict.judge import judge
+from traindyno.core.verdict.verdict import Finding, Verdict, parse_verdict, verdict_document
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.figures.selection import Relation
+from traindyno.figures.table import FigureColumn
 
 STRATEGIES = (Strategy.DDP, Strategy.FSDP, Strategy.ZERO1)
 CHEAPEST = Goal(kind=GoalKind.CHEAPEST)
@@ -75,7 +76,7 @@ def test_a_clear_winner_is_recommended_with_its_margin(snapshot: Snapshot) -> No
     snapshot(describe_verdict(verdict).support[-1])
 
 
-def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> None:
+def test_noise_as_large_as_the_difference_names_the_number_of_deciding_trials() -> None:
     verdict = judged(suite_of(), [1.00, 1.06, 0.94], [1.08, 1.02, 0.96])
     assert verdict.finding is Finding.UNDECIDED
     assert [rival.relation for rival in verdict.rivals] == [Relation.OPEN]
@@ -85,7 +86,7 @@ def test_noise_as_large_as_the_difference_names_the_trials_that_would_tell() -> 
     assert (verdict.to_decide.trials, verdict.to_decide.is_script) == (34, False)
 
 
-def test_a_cell_that_is_not_better_by_more_than_the_tolerance_settles_the_choice() -> None:
+def test_a_cell_not_better_by_more_than_the_tolerance_settles_the_choice() -> None:
     """Whether fsdp is 0 or 4 % dearer is open, that it is not more than 2 % cheaper is not."""
     verdict = judged(suite_of(), [1.00, 1.01, 0.99, 1.0], [1.018, 1.003, 1.023, 1.008])
     assert verdict.finding is Finding.WITHIN_TOLERANCE
@@ -113,7 +114,7 @@ def test_one_trial_claims_nothing() -> None:
     )
 
 
-def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
+def test_a_cell_without_a_completed_run_is_listed_with_its_outcome() -> None:
     suite = suite_of()
     cells = suite.cells
     results = trials(suite, cells[0], [1.0, 1.0])
@@ -129,7 +130,7 @@ def test_a_cell_that_never_completed_is_listed_with_its_outcome() -> None:
     assert verdict.row(cells[2].cell_id).outcomes == {}
 
 
-def test_a_headline_says_which_cells_have_no_result_and_that_the_baseline_is_one(
+def test_a_headline_names_cells_without_a_result_and_the_baseline_among_them(
     snapshot: Snapshot,
 ) -> None:
     suite = suite_of()
@@ -184,7 +185,7 @@ def test_cheapest_and_fastest_can_disagree() -> None:
     assert recommended(Goal(kind=GoalKind.FASTEST_WITHIN, usd=Decimal(100))) == "ml.g5.12xlarge"
 
 
-def test_a_limit_that_no_cell_keeps_is_an_answer() -> None:
+def test_a_limit_kept_by_no_cell_is_an_answer() -> None:
     verdict = judged(suite_of(Goal(kind=GoalKind.CHEAPEST_WITHIN, hours=Decimal(1))), [1.0, 1.0])
     assert verdict.finding is Finding.NONE_WITHIN_LIMIT
     assert verdict.refused == {verdict.rows[0].cell_id: "it exceeds the goal's limit"}
@@ -194,7 +195,7 @@ def test_without_prices_one_instance_type_is_compared_by_instance_hours() -> Non
     verdict = judged(
         suite_of(), [1.0, 1.01], [1.3, 1.31], price=PaidPrice(usd_per_instance_hour=None)
     )
-    assert verdict.metric is Metric.INSTANCE_HOURS
+    assert verdict.metric is FigureColumn.INSTANCE_HOURS
     assert verdict.recommended == verdict.rows[0].cell_id
     assert verdict.spent_usd is None
     assert "compared by instance hours" in " ".join(describe_verdict(verdict).cautions)
@@ -210,7 +211,7 @@ def test_a_cell_without_a_price_can_not_be_called_cheapest() -> None:
     assert verdict.refused == {unpriced.cell_id: "its price is unknown"}
 
 
-def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None:
+def test_break_even_is_the_price_for_equal_costs_of_both_cells() -> None:
     # seed 4: 6033 s x 24.725 $/h against 6553 s: equal where 6553 s x price = 6033 s x 24.725,
     # 22.763 $/h
     suite = suite_of(instances=("ml.trn1.32xlarge", "ml.p4d.24xlarge"))
@@ -226,14 +227,14 @@ def test_break_even_is_the_price_at_which_the_other_cell_costs_as_much() -> None
     ]
     verdict = judge(suite, suite.cells, results)
     assert verdict.recommended == trainium.cell_id
-    (found,) = verdict.sensitivity.break_evens
-    assert found.instance == "ml.p4d.24xlarge"
-    assert float(found.usd_per_instance_hour) == pytest.approx(22.763, abs=1e-3)
+    (break_even,) = verdict.sensitivity.break_evens
+    assert break_even.instance == "ml.p4d.24xlarge"
+    assert float(break_even.usd_per_instance_hour) == pytest.approx(22.763, abs=1e-3)
     # 1 - (6033 x 24.725) / (6553 x 37.69): the published table's 39.6 %
     assert 1 - known(verdict.runner_up).comparison.ratio == pytest.approx(0.396, abs=5e-4)
 
 
-def test_an_earlier_verdict_that_has_the_corrected_row_apart_is_read() -> None:
+def test_an_earlier_verdict_with_the_corrected_row_apart_is_read() -> None:
     suite = suite_of()
     first, second, _ = suite.cells
     results = [*trials(suite, first, [1.0, 1.01]), *trials(suite, second, [1.1, 1.12])]
@@ -253,23 +254,22 @@ def test_the_crossover_follows_the_schedule_of_the_full_run_as_the_figures_do(go
     cells = suite.cells
     slow_start = trials(suite, cells[0], [1.0, 1.0])
     quick_start = [_billed_less(result, 50) for result in trials(suite, cells[1], [1.1, 1.1])]
-    results = [_with_schedule(each) for each in slow_start + quick_start]
+    results = [_with_schedule(result) for result in slow_start + quick_start]
     verdict = judge(suite, cells, results)
-    (found,) = verdict.sensitivity.crossovers
+    (crossover,) = verdict.sensitivity.crossovers
     figures = [
-        estimate_of(row, verdict.metric)
-        for row in (known(verdict.best), verdict.row(cells[1].cell_id))
+        row.estimate(verdict.metric) for row in (known(verdict.best), verdict.row(cells[1].cell_id))
     ]
     first, second = (figure.mean for figure in figures if figure)
     # 170 and 120 s before and beside the work, of which 110 and 60 s are billed at $36
     fixed = (170.0, 120.0) if goal is FASTEST else (1.1, 0.6)
     slopes = (first - fixed[0]) / 100_000, (second - fixed[1]) / 100_000
-    assert found.examples == pytest.approx(
+    assert crossover.examples == pytest.approx(
         (fixed[0] - fixed[1]) / (slopes[1] - slopes[0]), rel=1e-3
     )
     # checkpoints of 30 s each minute take half as long again; a crossover of the trial's rate would
     # not know of them
-    assert found.examples == pytest.approx(4000 / 1.5, rel=0.01)
+    assert crossover.examples == pytest.approx(4000 / 1.5, rel=0.01)
 
 
 def _with_schedule(result: RunResult) -> RunResult:
@@ -287,7 +287,7 @@ def _billed_less(result: RunResult, seconds: float) -> RunResult:
     return replace(result, attempts=(attempt,), billable_seconds=billed)
 
 
-def test_a_faster_cell_that_learns_otherwise_is_refused() -> None:
+def test_a_faster_cell_learning_differently_is_refused() -> None:
     suite = suite_of(FASTEST)
     cells = suite.cells
     noise = random.Random(5)

@@ -21,29 +21,37 @@ from traindyno.core.costs.prediction import Prediction
 from traindyno.core.measurement.loss_parity import ParityFinding
 from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
-from traindyno.core.verdict.cell_quality import CellQuality
-from traindyno.core.verdict.cell_row import Steadiness
-from traindyno.core.verdict.goal_metric import BreakEven, Crossover, Metric
+from traindyno.core.verdict.cell_row import CellQuality, Steadiness
+from traindyno.core.verdict.conditions import BreakEven, Crossover
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding
 from traindyno.core.verdict.verdict_text import (
     VerdictText,
     describe_goal,
     describe_verdict,
-    metric_text,
     saving_text,
 )
 from traindyno.figures.estimates import Interval
-from traindyno.figures.selection import Relation
-from traindyno.figures.settle import ToDecide
+from traindyno.figures.selection import Relation, ToDecide
+from traindyno.figures.table import FigureColumn
 
 INTERVAL = Interval(low=0.7, high=0.9, confidence=0.95)
+STALLS = "no trial shows whether its stalls recur"
+DRIFT = "it drifts"
+HAZARD = Hazard(
+    key=("ml.p4d.24xlarge", "spot"),
+    per_instance_hour=0.5,
+    low=0.01,
+    high=3.1,
+    hours=1.0,
+    count=1,
+    shape=1.0,
+    source="an assumption",
+)
 
 
 def predicted(low: float, high: float) -> Prediction:
-    seconds, usd = (
-        Interval(low=low, high=high, confidence=0.9),
-        Interval(low=low / 100, high=high / 100, confidence=0.9),
-    )
+    seconds = Interval(low=low, high=high, confidence=0.9)
+    usd = Interval(low=low / 100, high=high / 100, confidence=0.9)
     return Prediction(
         seconds=seconds, usd=usd, confidence=0.9, trials=3, interruptions_per_hour=0.0
     )
@@ -68,16 +76,7 @@ def test_a_goal_is_named_with_its_limit(goal: Goal, text: str) -> None:
     assert describe_goal(goal) == text
 
 
-def test_a_metric_has_its_unit() -> None:
-    assert [metric_text(metric, 1000.0) for metric in Metric] == [
-        {"seconds": "16 min 40 s", "usd": "$1,000.00", "instance_hours": "1,000 instance hours"}[
-            metric.value.removesuffix("_to_target")
-        ]
-        for metric in Metric
-    ]
-
-
-def test_a_saving_is_what_is_missing_to_the_whole(snapshot: Snapshot) -> None:
+def test_a_saving_is_the_difference_from_the_whole(snapshot: Snapshot) -> None:
     assert saving_text(0.8, None) == "20.0 %"
     snapshot(saving_text(0.8, INTERVAL))
     # a cell that may need more: the saving is negative there
@@ -108,7 +107,7 @@ def test_a_margin_without_a_spread_has_no_interval(snapshot: Snapshot) -> None:
     snapshot(text.support)
 
 
-def test_a_margin_that_may_be_noise_says_so(snapshot: Snapshot) -> None:
+def test_a_margin_possibly_of_noise_says_so(snapshot: Snapshot) -> None:
     rows = (make_row(trials=4), make_row(SECOND, trials=5))
     text = described(
         rows=rows, finding=Finding.UNDECIDED, rivals=(make_rival(relation=Relation.OPEN),)
@@ -123,7 +122,7 @@ def test_at_a_look_of_a_race_a_difference_is_judged_by_its_share(snapshot: Snaps
     snapshot(text.support[0])
 
 
-def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell(
+def test_an_undecided_verdict_names_the_cells_and_the_number_of_deciding_trials(
     snapshot: Snapshot,
 ) -> None:
     rivals = (make_rival(relation=Relation.OPEN), make_rival(THIRD, Relation.BEATEN))
@@ -132,6 +131,8 @@ def test_an_undecided_verdict_names_the_cells_and_the_trials_that_would_tell(
     text = described(**changes, to_decide=ToDecide(trials=12))
     snapshot(text.headline)
     snapshot(text.changes[0])
+    race = described(**changes, to_decide=ToDecide(trials=12), significance=0.01)
+    snapshot(race.headline)
     many = described(**changes)
     snapshot(many.headline)
     assert many.changes == ()
@@ -150,9 +151,6 @@ def test_many_open_cells_are_counted(rivals: int, choice: str) -> None:
     assert text.headline.startswith(f"{choice} can't be told apart yet: ")
 
 
-STALLS, DRIFT = "no trial shows whether its stalls recur", "it drifts"
-
-
 @pytest.mark.parametrize(
     ("reasons", "beaten"),
     [
@@ -161,7 +159,7 @@ STALLS, DRIFT = "no trial shows whether its stalls recur", "it drifts"
         pytest.param(((), (STALLS,)), (DRIFT,), id="beaten cells are left out"),
     ],
 )
-def test_what_more_trials_would_not_decide_is_said_with_its_reason(
+def test_a_question_beyond_more_trials_is_said_with_its_reason(
     snapshot: Snapshot, reasons: tuple[tuple[str, ...], tuple[str, ...]], beaten: tuple[str, ...]
 ) -> None:
     rows = (
@@ -175,18 +173,6 @@ def test_what_more_trials_would_not_decide_is_said_with_its_reason(
     )
     snapshot(text.headline)
     snapshot(text.changes)
-
-
-HAZARD = Hazard(
-    key=("ml.p4d.24xlarge", "spot"),
-    per_instance_hour=0.5,
-    low=0.01,
-    high=3.1,
-    hours=1.0,
-    count=1,
-    shape=1.0,
-    source="an assumption",
-)
 
 
 @pytest.mark.parametrize("stalls", [False, True])
@@ -204,10 +190,10 @@ def test_an_unknown_rate_of_interruptions_is_named(stalls: bool) -> None:
     hazard = "of fsdp, 0.01 to 3.1 interruptions per instance-hour are possible."
     assert text.headline.endswith(hazard)
     assert ("recur; of fsdp" in text.headline) is stalls
-    assert any("Longer trials" in each for each in text.changes) is stalls
+    assert any("Longer trials" in change for change in text.changes) is stalls
 
 
-def test_a_rate_of_interruptions_that_all_cells_share_is_no_reason(snapshot: Snapshot) -> None:
+def test_a_rate_of_interruptions_shared_by_all_cells_is_no_reason(snapshot: Snapshot) -> None:
     alike: dict[str, Any] = {"hazard": HAZARD, "hazard_width": 0.4}
     rows = (make_row(**alike, undecided_reasons=("it drifts",)), make_row(SECOND, **alike))
     text = described(
@@ -217,11 +203,12 @@ def test_a_rate_of_interruptions_that_all_cells_share_is_no_reason(snapshot: Sna
         to_decide=ToDecide(longer_trials=True),
     )
     snapshot(text.headline)
-    assert not any("More hours" in each for each in text.changes)
+    assert not any("More hours" in change for change in text.changes)
 
 
 def test_equals_are_within_the_tolerance_and_others_are_not_better(snapshot: Snapshot) -> None:
-    equal, worse = make_rival(relation=Relation.EQUIVALENT), make_rival(THIRD, Relation.NOT_BETTER)
+    equal = make_rival(relation=Relation.EQUIVALENT)
+    worse = make_rival(THIRD, Relation.NOT_BETTER)
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
     changes: dict[str, Any] = {"finding": Finding.WITHIN_TOLERANCE, "rows": rows}
     snapshot(described(**changes, rivals=(equal,)).headline)
@@ -229,7 +216,7 @@ def test_equals_are_within_the_tolerance_and_others_are_not_better(snapshot: Sna
     snapshot(described(**changes, rivals=both_equal).headline)
     mixed = described(**changes, rivals=(equal, worse))
     snapshot(mixed.headline)
-    fastest = described(**changes, rivals=(worse,), metric=Metric.SECONDS)
+    fastest = described(**changes, rivals=(worse,), metric=FigureColumn.SECONDS)
     snapshot(fastest.headline)
     many = tuple(make_rival(f"c{index}", Relation.EQUIVALENT) for index in range(4))
     five = (make_row(), *(make_row(rival.cell_id) for rival in many))
@@ -321,10 +308,8 @@ def test_a_script_decides_itself_how_many_steps_it_takes(snapshot: Snapshot) -> 
     text = described(rows=(best, make_row(SECOND)), to_decide=ToDecide(is_script=True))
     snapshot(text.headline)
     row = make_row(undecided_reasons=("whether stalls recur is open",))
-    to_decide, rivals = (
-        ToDecide(longer_trials=True, is_script=True),
-        (make_rival(relation=Relation.OPEN),),
-    )
+    to_decide = ToDecide(longer_trials=True, is_script=True)
+    rivals = (make_rival(relation=Relation.OPEN),)
     rows = (row, make_row(SECOND))
     (change, *_) = described(
         finding=Finding.UNDECIDED, rows=rows, rivals=rivals, to_decide=to_decide
@@ -332,7 +317,7 @@ def test_a_script_decides_itself_how_many_steps_it_takes(snapshot: Snapshot) -> 
     snapshot(change)
 
 
-def test_a_figure_that_may_be_off_by_more_than_itself_is_a_range(snapshot: Snapshot) -> None:
+def test_a_figure_uncertain_by_more_than_itself_is_a_range(snapshot: Snapshot) -> None:
     given: dict[str, Any] = {
         "unsteady_trials": 1,
         "measured_seconds": 30.0,
@@ -345,7 +330,10 @@ def test_a_figure_that_may_be_off_by_more_than_itself_is_a_range(snapshot: Snaps
 
 
 def no_cell(finding: Finding, *outcomes: dict[str, int]) -> str:
-    rows = tuple(make_row(f"c{index}", outcomes=each) for index, each in enumerate(outcomes))
+    rows = tuple(
+        make_row(f"c{index}", outcomes=outcomes_of_cell)
+        for index, outcomes_of_cell in enumerate(outcomes)
+    )
     return described(recommended=None, rivals=(), rows=rows, finding=finding).headline
 
 
@@ -363,32 +351,37 @@ def test_without_a_cell_the_headline_says_how_the_runs_ended(snapshot: Snapshot)
     snapshot(nothing.work)
 
 
-def test_the_baseline_is_compared_with_what_is_detected(snapshot: Snapshot) -> None:
-    found = AgainstBaseline(cell_id=SECOND, ratio=0.8, interval=INTERVAL, is_detected=True)
-    rows, nearer = (make_row(), make_row(SECOND), make_row("third")), make_rival(cell_id="third")
+def test_the_baseline_is_compared_with_detected_differences(snapshot: Snapshot) -> None:
+    against_baseline = AgainstBaseline(
+        cell_id=SECOND, ratio=0.8, interval=INTERVAL, is_detected=True
+    )
+    rows = (make_row(), make_row(SECOND), make_row("third"))
+    nearer = make_rival(cell_id="third")
     saving = "20.0 % (95% interval 10.0 to 30.0 %) less."
     assert (
-        described(rows=rows, rivals=(nearer, make_rival()), against_baseline=found).support[1]
+        described(
+            rows=rows, rivals=(nearer, make_rival()), against_baseline=against_baseline
+        ).support[1]
         == f"Against the baseline, fsdp, it needs {saving}"
     )
     unsure = described(
         rows=rows,
         rivals=(nearer, make_rival()),
-        against_baseline=replace(found, is_detected=False),
+        against_baseline=replace(against_baseline, is_detected=False),
     ).support[1]
     snapshot(unsure)
     # beside the runner-up's own interval, the same pair has no second one
-    of_runner_up = described(against_baseline=found).support[1]
+    of_runner_up = described(against_baseline=against_baseline).support[1]
     snapshot(of_runner_up)
 
 
 @pytest.mark.parametrize("relation", [Relation.EQUIVALENT, Relation.NOT_BETTER])
-def test_a_pair_that_decided_is_not_called_noise(snapshot: Snapshot, relation: Relation) -> None:
+def test_a_deciding_pair_is_not_called_noise(snapshot: Snapshot, relation: Relation) -> None:
     text = described(finding=Finding.WITHIN_TOLERANCE, rivals=(make_rival(relation=relation),))
     snapshot(text.support[0])
 
 
-def test_losses_that_agree_are_counted_with_their_reference() -> None:
+def test_agreeing_losses_are_counted_with_their_reference() -> None:
     agreeing = tuple(
         parity(ParityFinding.AGREES, cell_id=cell_id, tolerance=0.03) for cell_id in (SECOND, THIRD)
     )
@@ -404,11 +397,11 @@ def test_the_range_of_one_run_is_beside_the_figure(snapshot: Snapshot) -> None:
     snapshot(described(rows=(row, make_row(SECOND))).work)
 
 
-def test_a_lead_that_may_be_noise_is_no_saving(snapshot: Snapshot) -> None:
+def test_a_lead_possibly_of_noise_is_no_saving(snapshot: Snapshot) -> None:
     text = described(rivals=(make_rival(relation=Relation.OPEN, ratio=0.97),))
     snapshot(text.work)
-    snapshot(described(metric=Metric.SECONDS).work)
-    assert "20.0 % less instance time than" in described(metric=Metric.INSTANCE_HOURS).work
+    snapshot(described(metric=FigureColumn.SECONDS).work)
+    assert "20.0 % less instance time than" in described(metric=FigureColumn.INSTANCE_HOURS).work
     for rivals in ((), (make_rival(ratio=1.0),), (make_rival(ratio=1.1),)):
         assert described(rivals=rivals).work.endswith("costs about $10.00.")
 
@@ -418,11 +411,11 @@ def test_unknown_figures_are_named_as_unknown(snapshot: Snapshot) -> None:
     snapshot(text.work)
 
 
-def test_training_to_a_target_takes_what_the_target_took(snapshot: Snapshot) -> None:
+def test_training_to_a_target_takes_the_time_of_the_target(snapshot: Snapshot) -> None:
     quality = CellQuality(seconds=make_estimate(300.0), usd=make_estimate(3.0))
     text = described(
         goal=Goal(kind=GoalKind.CHEAPEST_TO, accuracy=0.9),
-        metric=Metric.USD_TO_TARGET,
+        metric=FigureColumn.USD_TO_TARGET,
         rows=(make_row(parts=(quality,)), make_row(SECOND)),
     )
     snapshot(text.work)
@@ -448,7 +441,7 @@ def break_even(cell_id: str) -> BreakEven:
     )
 
 
-def test_prices_and_sizes_that_would_change_the_answer_are_listed(snapshot: Snapshot) -> None:
+def test_prices_and_sizes_turning_the_answer_are_listed(snapshot: Snapshot) -> None:
     rows = (make_row(), make_row(SECOND), make_row(THIRD))
     crossovers = tuple(
         Crossover(cell_id=cell_id, examples=examples)

@@ -34,12 +34,13 @@ BEST = Pace(
     quick_seconds_per_sample=0.01,
 )
 SAMPLES = 1e6
-GPU, LOCAL = RunScatter(ACCELERATORS), run_scatter("local.cpu")
+GPU = RunScatter(ACCELERATORS)
+LOCAL = run_scatter("local.cpu")
 
 
 def pace(steps: list[float], startup: float = 0.0) -> Pace:
-    found = known(pace_of(steps, 100, startup))
-    return found
+    own_pace = known(pace_of(steps, 100, startup))
+    return own_pace
 
 
 def early(steps: list[float], best: Pace = BEST, scatter: RunScatter = GPU) -> EarlyEnd | None:
@@ -48,8 +49,8 @@ def early(steps: list[float], best: Pace = BEST, scatter: RunScatter = GPU) -> E
 
 def test_the_error_of_few_steps_has_the_tail_of_students_t() -> None:
     for degrees in range(4, 100):
-        found = BEST._replace(standard_error=1.0, steps=degrees + 1).error
-        assert found == pytest.approx(t_quantile(NormalDist().cdf(3), degrees), rel=0.03)
+        three_deviations = BEST._replace(standard_error=1.0, steps=degrees + 1).error
+        assert three_deviations == pytest.approx(t_quantile(NormalDist().cdf(3), degrees), rel=0.03)
 
 
 def test_nothing_is_known_before_five_steps_after_two() -> None:
@@ -72,7 +73,7 @@ def test_a_run_is_outpaced_beyond_a_tenth_only() -> None:
     assert not is_outpaced(pace([9.0, 9.0, *[0.5] * 5]), BEST, SAMPLES, GPU)
 
 
-def test_the_batch_is_that_of_all_devices() -> None:
+def test_the_batch_is_the_sum_of_all_devices() -> None:
     twice = known(pace_of([2.0] * 7, 200))
     assert not is_outpaced(twice, BEST, SAMPLES, GPU)
 
@@ -94,14 +95,14 @@ def test_a_run_is_judged_after_seven_steps_and_whenever_they_have_doubled() -> N
     assert early([1.0] * (2 * MOST_STEPS)) is None
 
 
-def test_the_run_ahead_is_the_fastest_of_those_that_ended() -> None:
+def test_the_run_ahead_is_the_fastest_ended_one() -> None:
     paces = {"slow": BEST._replace(seconds_per_sample=0.1), "best": BEST}
     bound = known(ended_by([2.0] * 7, 100, paces, SAMPLES, GPU))
     assert (bound["by"], bound["steps"]) == ("best", 5)
     assert ended_by([2.0] * 7, 100, {}, SAMPLES, GPU) is None
 
 
-def test_a_step_that_lasts_too_long_ends_its_run() -> None:
+def test_an_overlong_step_ends_its_run() -> None:
     assert most_seconds(BEST, 100) == 2 * 1.0 + STALL_SECONDS
     assert most_seconds(BEST, 400, compile_seconds=50.0) == 8 * 1.0 + 50 + STALL_SECONDS
     assert (
@@ -120,7 +121,7 @@ def test_one_stall_outpaces_no_run(stall: float) -> None:
     assert not is_outpaced(pace([1.0, 1.0, 1.0, 1.0, stall, 1.0, 1.0]), BEST, SAMPLES, GPU)
 
 
-def test_what_only_the_first_run_of_a_cell_pays_ends_no_cell() -> None:
+def test_costs_of_the_first_run_of_a_cell_end_no_cell() -> None:
     """Its own start is left out: it may compile what its later runs find compiled.
 
     That of the run ahead counts.
@@ -134,7 +135,7 @@ def test_what_only_the_first_run_of_a_cell_pays_ends_no_cell() -> None:
 
 
 @pytest.mark.parametrize("ratio", [1.5, 2.8])
-def test_where_other_work_may_stall_runs_one_run_shows_a_factor_of_three_only(ratio: float) -> None:
+def test_beside_other_work_one_run_shows_a_factor_of_three_only(ratio: float) -> None:
     assert early([ratio] * 50, scatter=GPU) is not None
     assert early([ratio] * 50, scatter=LOCAL) is None
     assert early([3.2] * 50, scatter=LOCAL) is not None
@@ -148,7 +149,7 @@ def test_stalled_steps_end_no_run_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("every", [4, 8])
-def test_steps_that_wait_for_loader_workers_end_a_run_on_aws(every: int) -> None:
+def test_steps_waiting_for_loader_workers_end_a_run_on_aws(every: int) -> None:
     """Each k-th step waits, and the mean is 1.5 times that of the best run."""
     waits = 1 + 0.5 * every
     loader_bound = [waits if step % every == 0 else 1.0 for step in range(400)]
@@ -167,10 +168,11 @@ def test_steps_as_noisy_as_the_difference_need_more_of_them() -> None:
     assert late == 0
 
 
-def test_the_bound_holds_for_steps_and_runs_that_scatter() -> None:
+def test_the_bound_holds_for_scattering_steps_and_runs() -> None:
     run = pace([1.0, 1.0, 1.5, 1.4, 1.6, 1.5, 1.5])
     assert 1.1 < least_ratio(run, BEST, SAMPLES, GPU) < 1.5
-    source, wrong = Random(8), 0
+    source = Random(8)
+    wrong = 0
     for _ in range(300):
         true = exp(abs(source.gauss(0.1, 0.1)))
         level = true * exp(source.gauss(0, ACCELERATORS) - source.gauss(0, ACCELERATORS))

@@ -40,7 +40,7 @@ def test_a_share_is_measured_and_nothing_else(text: object, share: float | None)
     assert measured_scatter(text) == share
 
 
-def test_the_log_of_a_run_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_of_a_run_tells_the_measured_scatter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert SCATTER not in environment_facts()
     monkeypatch.setenv(SCATTER_VARIABLE, "0.034")
     assert measured_scatter(environment_facts()[SCATTER]) == 0.034

@@ -71,7 +71,7 @@ def test_the_lab_keeps_model_and_card_without_a_client(tmp_path: Path) -> None:
     assert (tmp_path / "weights").read_bytes() == b"the model"
 
 
-def test_the_job_of_a_training_writes_its_model_where_nothing_expires() -> None:
+def test_the_job_of_a_training_writes_its_model_to_a_lasting_place() -> None:
     """As `run` keeps the models of trials, which expire."""
     suite = small_suite()
     for chains in (False, True):
@@ -127,7 +127,8 @@ def test_amounts_below_a_dollar_are_not_rounded_to_whole_cents(snapshot: Snapsho
     training = lab.bucket.read_as(training_key(EXECUTION), parse_training)
     (result,) = load_results(lab.bucket, EXECUTION)
     cheap = replace(
-        result, attempts=tuple(replace(each, billable_seconds=4.0) for each in result.attempts)
+        result,
+        attempts=tuple(replace(attempt, billable_seconds=4.0) for attempt in result.attempts),
     )
     suite = lab.bucket.read_as(suite_key(EXECUTION), read_stored_suite)
     card = card_of(training, suite, cheap, compared(training, cheap))
@@ -151,7 +152,9 @@ def test_text_of_a_job_is_text_in_its_card() -> None:
         environment=replace(plain.environment, facts=facts),
     )
     training = Training(training_id="a", execution_id="a", cell=cell, steps=9)
-    bodies = [card_of(training, suite, each).split("---\n", 2)[2] for each in (plain, result)]
+    bodies = [
+        card_of(training, suite, published).split("---\n", 2)[2] for published in (plain, result)
+    ]
     parser = MarkdownIt("commonmark").enable("table")
     headings, expected = (
         [token.tag for token in parser.parse(body) if token.type == "heading_open"]

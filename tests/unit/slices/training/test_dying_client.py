@@ -48,11 +48,12 @@ def command_in(target: LabTarget, *arguments: str) -> Callable[[], Any]:
 
 
 def started(target: LabTarget) -> list[str]:
-    return [each.execution_id for each in target.executions.list_latest(9)]
+    return [execution.execution_id for execution in target.executions.list_latest(9)]
 
 
 def test_a_training_is_recorded_before_it_is_billed_and_billed_once() -> None:
-    places, measured = list[LabTarget](), empty_lab()
+    places = list[LabTarget]()
+    measured = empty_lab()
     take_in(measured, unprepared_document())
     finished(measured)
     cell = measured.summary(next(iter(measured.run_rows))).cell_id
@@ -72,9 +73,9 @@ def test_a_training_is_recorded_before_it_is_billed_and_billed_once() -> None:
         answer = again()
         assert answer.exit_code == 0 or "exists already" in str(answer.exception), answer.output
         assert started(target) == ["t"]
-        found = find_training(target, "t")
-        assert found is not None
-        assert found.execution_id == "t"
+        training = find_training(target, "t")
+        assert training is not None
+        assert training.execution_id == "t"
 
 
 def test_a_training_goes_on_in_one_execution_from_its_checkpoints() -> None:
@@ -88,13 +89,14 @@ def test_a_training_goes_on_in_one_execution_from_its_checkpoints() -> None:
         return command_in(stopped.target, "train", "--resume", EXECUTION)
 
     for again in deaths(make):
-        stopped, following = places[-1], f"{EXECUTION}-2"
+        stopped = places[-1]
+        following = f"{EXECUTION}-2"
         answer = again()
         assert answer.exit_code == 0 or "is still running" in str(answer.exception), answer.output
         assert started(stopped.target) == [following, EXECUTION]
-        found = find_training(stopped.target, following)
-        assert found is not None
-        assert found.earlier == (EXECUTION,)
+        training = find_training(stopped.target, following)
+        assert training is not None
+        assert training.earlier == (EXECUTION,)
         assert stopped.lab.objects.contents[stopped.checkpoint_key(following)] == b"three"
 
 
@@ -129,13 +131,16 @@ def test_a_suite_is_started_once_under_its_name(kind: str, tmp_path: Path) -> No
     changes = {"measurement": {"confirm": {"minutes": 1, "argument": "steps"}}}
     document = script_suite("code", {}, workload=workload, **changes if kind == "confirm" else {})
     (tmp_path / "suite.yaml").write_text(json.dumps({"name": "own", **document}))
-    suite, earlier = load_suite(tmp_path / "suite.yaml", local=True), [EXECUTION]
+    suite = load_suite(tmp_path / "suite.yaml", local=True)
+    earlier = [EXECUTION]
     if kind != "continue":
         earlier = []
     places = list[tuple[LabTarget, MemoryUploads]]()
 
     def make(calls: Calls) -> Callable[[], Any]:
-        lab, uploads, said = MemoryLab(), MemoryUploads(), list[str]()
+        lab = MemoryLab()
+        uploads = MemoryUploads()
+        said = list[str]()
         target = replace(target_of(lab), executions=NamedOnce())
         for name in earlier:
             target.executions.start(name, {})

@@ -14,22 +14,26 @@ from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from tests.unit.cli.test_execution_receipt import attempt_of, target_of
-from tests.unit.lab_in_memory import EXECUTION, PRICE, MemoryExecutions, MemoryLab, make_lab
-from tests.unit.planned_lab import empty_lab, take_in
+from tests.unit.cli.test_progress import state
+from tests.unit.lab_in_memory import EXECUTION, NOW, PRICE, MemoryExecutions, MemoryLab, make_lab
+from tests.unit.planned_lab import FixedQuotas, empty_lab, items_of_round, runs_of_item, take_in
 from tests.unit.slices.training.test_report import finished
 from tests.unit.store.samples import ROW
-from tests.unit.suites import unprepared_document
+from tests.unit.suites import script_document, unprepared_document
 from traindyno.api.execution_state import RunningJob
 from traindyno.api.lab_target import LabTarget
 from traindyno.aws.executions import ExecutionNameRefused
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
+from traindyno.core.errors import SuiteRefused
 from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.s3_keys import checkpoints_prefix, suite_key
 from traindyno.core.suite.runs import run_id_of
 from traindyno.core.suite.suite import Run, Suite
 from traindyno.core.suite.suite_file import read_stored_suite
+from traindyno.lab.check_quotas import check_quotas
 from traindyno.slices.training.lab import (
+    TrainingDisplay,
     TrainingRefused,
     find_training,
     plan_from_verdict,
@@ -38,6 +42,19 @@ from traindyno.slices.training.lab import (
     start_training,
 )
 from traindyno.slices.training.plan import Training, training_document, training_key
+
+
+class TakenIn(MemoryExecutions):
+    """A started execution is planned."""
+
+    def __init__(self, lab: MemoryLab) -> None:
+        super().__init__()
+        self._lab = lab
+
+    def start(self, execution_id: str, suite: Mapping[str, Any]) -> None:
+        super().start(execution_id, suite)
+        take_in(self._lab, json.loads(json.dumps(suite)), execution_id=execution_id)
+        check_quotas(execution_id, quotas=FixedQuotas(4), bucket=self._lab.bucket, now=NOW)
 
 
 class NamedOnce(MemoryExecutions):
@@ -128,7 +145,7 @@ def client_error(status: int) -> ClientError:
         (2, None, []),
     ],
 )
-def test_who_trains_from_an_undecided_verdict_is_told_which_cell(
+def test_training_from_an_undecided_verdict_names_its_cell(
     trials: int, cell: str | None, told: list[str]
 ) -> None:
     lab = empty_lab()
@@ -148,7 +165,45 @@ def test_who_trains_from_an_undecided_verdict_is_told_which_cell(
     assert said == told
 
 
-def test_the_next_execution_has_the_checkpoints_and_what_is_left_of_the_amount(
+def test_a_training_is_shown_by_the_label_that_the_verdict_uses() -> None:
+    """Its suite has one cell, in which nothing varies."""
+    lab = empty_lab()
+    take_in(lab, unprepared_document())
+    finished(lab)
+    target = replace(target_of(lab), executions=TakenIn(lab))
+    suite, training = plan_from_verdict(
+        target,
+        EXECUTION,
+        cell="compiled",
+        name="tuned",
+        max_usd=None,
+        is_spot=False,
+        changes={},
+        say=print,
+    )
+    start_training(target, suite, training)
+    (item,) = items_of_round(lab, execution_id="tuned")
+    assert [run.cell.label for run in runs_of_item(item)] == ["compiled"]
+
+
+def test_arguments_that_a_shell_reads_are_refused_before_the_start() -> None:
+    lab = empty_lab()
+    take_in(lab, script_document())
+    finished(lab)
+    with pytest.raises(SuiteRefused, match='got "--a b"'):
+        plan_from_verdict(
+            target_of(lab),
+            EXECUTION,
+            cell=None,
+            name="tuned",
+            max_usd=None,
+            is_spot=False,
+            changes={"a b": 1},
+            say=print,
+        )
+
+
+def test_the_next_execution_has_the_checkpoints_and_the_rest_of_the_amount(
     stopped: Stopped,
 ) -> None:
     stopped.pay(300)
@@ -181,15 +236,27 @@ def test_a_training_goes_as_its_job_does_and_not_as_it_waited(stopped: Stopped) 
         seconds=40.0,
         billed_seconds=30.0,
     )
-    found = read_forecast(stopped.target, stopped.training, job)
-    assert found is not None
-    assert (found.step, found.left_seconds) == (3, 12.0)
+    forecast = read_forecast(stopped.target, stopped.training, job)
+    assert forecast is not None
+    assert (forecast.step, forecast.left_seconds) == (3, 12.0)
     usd_per_second = float(row.usd_per_hour) * row.instance_count / 3600
-    assert found.time.actual == pytest.approx(40 + 12)
-    assert found.cost.actual == pytest.approx(usd_per_second * (30 + 12))
+    assert forecast.time.actual == pytest.approx(40 + 12)
+    assert forecast.cost.actual == pytest.approx(usd_per_second * (30 + 12))
 
 
-def test_a_job_whose_cost_is_unknown_keeps_its_worst_case_out_of_the_amount(
+@pytest.mark.parametrize(("steps", "is_told"), [(None, True), (9, False)])
+def test_a_training_of_unknown_length_says_why_no_time_is_left(
+    stopped: Stopped, steps: int | None, is_told: bool
+) -> None:
+    said: list[str] = []
+    training = replace(stopped.training, steps=steps)
+    TrainingDisplay(stopped.target, training, said.append).show(state())
+    (line,) = said
+    why = "no field names how many steps the script does, its projection is for workload.examples"
+    assert (f"time left unknown: {why}" in line) is is_told
+
+
+def test_a_job_with_an_unknown_cost_keeps_its_worst_case_out_of_the_amount(
     stopped: Stopped,
 ) -> None:
     stopped.pay(None)
@@ -197,7 +264,7 @@ def test_a_job_whose_cost_is_unknown_keeps_its_worst_case_out_of_the_amount(
     assert suite.limits.max_usd == Decimal("0.4")
 
 
-def test_a_training_of_which_nothing_is_left_asks_for_an_amount(stopped: Stopped) -> None:
+def test_a_training_without_money_left_asks_for_an_amount(stopped: Stopped) -> None:
     stopped.lab.expose(Decimal(1))
     with pytest.raises(
         TrainingRefused, match=r"nothing is left of its \$1\.00; give it more with --max-usd"
@@ -206,7 +273,20 @@ def test_a_training_of_which_nothing_is_left_asks_for_an_amount(stopped: Stopped
     assert plan_to_resume(stopped.target, EXECUTION, max_usd=Decimal(2))[0].limits.max_usd == 2
 
 
-def test_an_execution_that_was_refused_is_not_the_end_of_its_training(stopped: Stopped) -> None:
+def test_a_training_renews_the_uploads_of_its_suite(stopped: Stopped) -> None:
+    """The trials may have been weeks ago, and this may take weeks."""
+    data = f"data/{'a' * 64}/"
+    stopped.lab.bucket.write(f"{data}texts.jsonl", b"{}", "")
+    dataset = stopped.suite.workload.dataset
+    assert dataset is not None
+    own = replace(dataset, path=f"s3://{stopped.lab.bucket.name}/{data}")
+    workload = replace(stopped.suite.workload, dataset=own)
+    suite = replace(stopped.suite, workload=workload)
+    start_training(stopped.target, suite, stopped.plan_again())
+    assert stopped.lab.objects.writes[f"{data}texts.jsonl"] == 2
+
+
+def test_a_refused_execution_is_not_the_end_of_its_training(stopped: Stopped) -> None:
     """PlanSuite keeps no suite of an execution that it refuses, as one whose amount pays for no
     job.
     """
@@ -219,6 +299,20 @@ def test_an_execution_that_was_refused_is_not_the_end_of_its_training(stopped: S
     assert third.earlier == (EXECUTION, f"{EXECUTION}-2")
     start_training(stopped.target, suite, third)
     assert stopped.lab.objects.contents[stopped.checkpoint_key(f"{EXECUTION}-3")] == b"three"
+
+
+def test_a_training_with_the_longest_name_goes_on_under_a_shorter_one(stopped: Stopped) -> None:
+    longest = "t" * 80
+    named = replace(stopped.training, training_id=longest, execution_id=longest)
+    start_training(stopped.target, stopped.suite, named)
+    suite = stopped.lab.bucket.read(suite_key(EXECUTION))
+    for number in (2, 3):
+        stopped.lab.bucket.write(suite_key(named.execution_id), suite, "")
+        stopped.target.executions.stop(named.execution_id, reason="test")
+        resumed, named = plan_to_resume(stopped.target, longest, max_usd=None)
+        assert named.execution_id == f"{'t' * 78}-{number}"
+        start_training(stopped.target, resumed, named)
+    assert named.earlier == (longest, f"{'t' * 78}-2")
 
 
 def test_another_training_with_the_name_of_a_continuation_is_left_alone(stopped: Stopped) -> None:
@@ -235,13 +329,13 @@ def test_an_execution_with_the_name_of_a_continuation_gets_no_checkpoints(stoppe
     assert stopped.checkpoint_key(f"{EXECUTION}-2") not in stopped.lab.objects.contents
 
 
-def test_a_name_that_is_taken_keeps_its_training(stopped: Stopped) -> None:
+def test_a_taken_name_keeps_its_training(stopped: Stopped) -> None:
     with pytest.raises(ExecutionNameRefused):
         start_training(stopped.target, stopped.suite, replace(stopped.training, steps=99))
     assert find_training(stopped.target, EXECUTION) == stopped.training
 
 
-def test_a_start_that_is_refused_takes_its_record_back(stopped: Stopped) -> None:
+def test_a_refused_start_takes_its_record_back(stopped: Stopped) -> None:
     """A plain execution took the name after the look at it. After a fault, it may have started."""
     suite, following = plan_to_resume(stopped.target, EXECUTION, max_usd=None)
     for refusal, is_kept in ((ExecutionNameRefused("taken"), False), (client_error(500), True)):
@@ -251,7 +345,47 @@ def test_a_start_that_is_refused_takes_its_record_back(stopped: Stopped) -> None
         assert (find_training(stopped.target, f"{EXECUTION}-2") is not None) is is_kept
 
 
-def test_what_a_command_that_died_has_copied_stays(stopped: Stopped) -> None:
+@pytest.mark.parametrize("is_recorded_first", [True, False])
+def test_a_refused_start_leaves_the_record_of_a_training_that_another_command_started(
+    stopped: Stopped, is_recorded_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both resume, and copy checkpoints before either is started."""
+    target = stopped.target
+    suite, training = plan_to_resume(target, EXECUTION, max_usd=Decimal(1))
+    late_suite, late = plan_to_resume(target, EXECUTION, max_usd=Decimal(2))
+    assert training == late
+    start = target.executions.start
+    asked = list[Mapping[str, Any]]()
+
+    def start_late() -> None:
+        with pytest.raises(ExecutionNameRefused):
+            start_training(target, late_suite, late)
+
+    def start_other_first(name: str, document: Mapping[str, Any]) -> None:
+        asked.append(document)
+        is_first = len(asked) == 1
+        if is_first and is_recorded_first:
+            start_late()
+            return
+        if is_first:
+            start_training(target, suite, training)
+        elif is_recorded_first:
+            start(name, asked[0])
+        start(name, document)
+
+    monkeypatch.setattr(target.executions, "start", start_other_first)
+    if is_recorded_first:
+        start_training(target, suite, training)
+    else:
+        start_late()
+    record = find_training(target, late.execution_id)
+    assert record is not None
+    assert replace(record, command="") == training
+    target.executions.stop(late.execution_id, reason="test")
+    assert stopped.plan_again().earlier == (EXECUTION, late.execution_id)
+
+
+def test_copies_of_a_dead_command_stay(stopped: Stopped) -> None:
     """It may be newer: its execution may have begun to write."""
     stopped.lab.bucket.write(stopped.checkpoint_key(f"{EXECUTION}-2"), b"newer", "")
     suite, following = plan_to_resume(stopped.target, EXECUTION, max_usd=None)

@@ -26,7 +26,8 @@ def test_the_archive_is_unpacked_as_its_parts_arrive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(results_bucket, "PART_BYTES", 7)
-    bucket, weights = MemoryObjects(), bytes(range(256)) * 400
+    bucket = MemoryObjects()
+    weights = bytes(range(256)) * 400
     packed = archive_of(**{"config.json": b"{}", "best/model.safetensors": weights})
     bucket.write("model.tar.gz", packed, "")
     (tmp_path / "config.json").write_text("of before")
@@ -45,15 +46,15 @@ def test_the_archive_is_unpacked_as_its_parts_arrive(
     ],
     ids=["a member outside", "an absolute member", "cut off", "no archive"],
 )
-def test_a_damaged_archive_stays_where_it_is(content: bytes, told: str, tmp_path: Path) -> None:
+def test_a_damaged_archive_stays_at_its_place(content: bytes, told: str, tmp_path: Path) -> None:
     bucket = MemoryObjects()
     bucket.write("model.tar.gz", content, "")
     with pytest.raises(ModelNotLeft, match=told):
         leave_model(bucket, "model.tar.gz", tmp_path / "folder")
-    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-def test_a_folder_that_cannot_be_made_is_named_with_where_the_model_is(tmp_path: Path) -> None:
+def test_an_unmakeable_folder_is_named_with_the_place_of_the_model(tmp_path: Path) -> None:
     bucket = MemoryObjects()
     bucket.write("model.tar.gz", archive_of(config=b"{}"), "")
     (tmp_path / "file").write_text("")

@@ -92,6 +92,20 @@ def test_the_suite_of_a_training_is_accepted_and_has_its_cell_alone(
         assert parse_training(json.loads(json.dumps(training_document(training)))) == training
 
 
+def test_the_training_of_a_script_leaves_out_settings_that_it_does_not_see() -> None:
+    """Among them the batch that a search found, which is an argument too."""
+    suite = parse_suite(script_document(training={"seed": 7}))
+    (cell,) = suite.cells
+    found = replace(cell, settings=replace(cell.settings, batch_size_per_device=24))
+    changes = {"samples": 24}
+    made = training_suite(
+        suite, found, limits=suite.limits, purchase=suite.purchase, changes=changes
+    )
+    given = {"instance": "ml.g5.xlarge", "seed": 7, "hyperparameters.samples": 24}
+    assert made.training == given
+    assert parse_suite(json.loads(json.dumps(suite_document(made)))) == made
+
+
 def test_a_checkpoint_is_written_every_ten_minutes_and_ten_times_at_least() -> None:
     # 10,000 examples in batches of 1 are 10,000 steps of 1 s: 600 steps are ten minutes, and 1000 a
     # tenth
@@ -136,7 +150,7 @@ def test_a_job_is_paid_within_the_amount_and_another_one_after_it(
 
 
 @pytest.mark.parametrize(("days", "is_told"), [(26, False), (28, True)])
-def test_a_training_that_outlasts_its_execution_is_told_before_it_starts(
+def test_a_training_outlasting_its_execution_is_told_before_it_starts(
     days: int, is_told: bool
 ) -> None:
     suite = parse_suite(small_document())
@@ -152,6 +166,26 @@ def test_a_training_that_outlasts_its_execution_is_told_before_it_starts(
     limits = {"max_usd": 1, "max_hours": 28 * 24, "max_job_seconds": 60}
     with pytest.raises(SuiteInvalid, match=r"limits.max_hours: got 672, expected .* at most 648"):
         parse_suite(small_document(limits=limits))
+
+
+@pytest.mark.parametrize(
+    ("document", "projected"),
+    [
+        (small_document(), Projected()),
+        (script_document(), Projected(seconds=90.0, usd=0.5)),
+        (small_document(), Projected(seconds=90.0, usd=0.5)),
+    ],
+    ids=["no time", "script", "task"],
+)
+def test_a_projection_says_what_it_is_of_and_why_it_is_unknown(
+    snapshot: Snapshot, document: dict[str, Any], projected: Projected
+) -> None:
+    suite = parse_suite(document)
+    cell = suite.cells[0]
+    training = Training(
+        training_id="model", execution_id="model", cell=cell, steps=None, projected=projected
+    )
+    snapshot(next(start_lines(suite, training, "")))
 
 
 @pytest.mark.parametrize(("amount", "expected"), [(None, Decimal(100)), (Decimal(7), Decimal(7))])
@@ -247,10 +281,12 @@ def test_a_forecast_takes_whatever_a_script_logs_and_is_never_negative(
         assert "-" not in told.line()
 
 
-def test_the_interval_of_the_cost_has_room_for_the_whole_seconds_that_are_billed() -> None:
+def test_the_interval_of_the_cost_has_room_for_the_whole_billed_seconds() -> None:
     usd = Interval(low=0.0005, high=0.02, confidence=0.9)
-    found = Prediction(trials=3, confidence=0.9, seconds=None, usd=usd, interruptions_per_hour=0.0)
-    row = make_row(prediction=found, usd_per_instance_hour=Decimal("3.6"), instance_count=2)
+    prediction = Prediction(
+        trials=3, confidence=0.9, seconds=None, usd=usd, interruptions_per_hour=0.0
+    )
+    row = make_row(prediction=prediction, usd_per_instance_hour=Decimal("3.6"), instance_count=2)
     interval = projected_of(row, (), is_same_purchase=True).usd_interval
     # A second of two instances costs 2 x 3.6 / 3600 = 0.002 USD.
     assert interval is not None

@@ -54,7 +54,8 @@ EARLIER: dict[str, Any] = {"earlier": ("first",), "earlier_seconds": 100.0, "ear
 
 
 def trained(**changes: Any) -> MemoryLab:
-    lab, suite = empty_lab(), parse_suite(unprepared_document())
+    lab = empty_lab()
+    suite = parse_suite(unprepared_document())
     (cell, _) = suite.cells
     made = training_suite(suite, cell, limits=suite.limits, purchase=suite.purchase)
     take_in(lab, json.loads(json.dumps(suite_document(made))))
@@ -96,7 +97,7 @@ def test_the_wait_for_the_machine_is_no_time_of_a_job() -> None:
         assert job_seconds([replace(result, attempts=attempts)]) == seconds
 
 
-def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -> None:
+def test_the_report_of_a_training_has_its_projection_beside_its_figures() -> None:
     """With the executions that it continues.
 
     What trained without a projection has no such section.
@@ -123,7 +124,7 @@ def test_the_report_of_a_training_has_what_was_projected_beside_what_it_took() -
     assert 'href="#training"' not in other.bucket.read(report_html_key(EXECUTION)).decode()
 
 
-def test_a_resumed_training_keeps_what_its_jobs_before_it_took() -> None:
+def test_a_resumed_training_keeps_the_time_of_its_earlier_jobs() -> None:
     """A job that was stopped after 250 s, of which 100 s are billed at $1.20 an hour."""
     lab, runs = make_lab()
     run = runs[0]
@@ -144,12 +145,16 @@ def test_a_resumed_training_keeps_what_its_jobs_before_it_took() -> None:
     assert following.earlier_usd == pytest.approx(0.02 + 100 * 1.2 / 3600)
 
 
-def test_mfu_is_compared_where_it_is_known_and_memory_by_its_peak() -> None:
+def test_known_mfu_is_compared_and_memory_by_its_peak() -> None:
     cell = make_cell()
     before = replace(PROJECTED, peak_memory_bytes=2**30, model_flops_utilization=0.4)
     training = Training(training_id="t", execution_id="t", cell=cell, steps=61, projected=before)
     result = remeasured(completed_result(cell, 1), peak_memory_bytes=2**31)
-    assert [each.quantity for each in compared(training, result)] == ["time", "cost", "memory"]
+    assert [quantity.quantity for quantity in compared(training, result)] == [
+        "time",
+        "cost",
+        "memory",
+    ]
     *_, memory, mfu = compared(training, remeasured(result, model_flops_utilization=0.3))
     assert memory.texts() == ("memory", "1.00 GiB", "2.00 GiB", "2.00", "no interval")
     assert mfu.texts() == ("MFU", "40.0 %", "30.0 %", "0.750", "no interval")
@@ -174,12 +179,12 @@ def test_the_history_has_the_ratios_and_how_often_the_interval_held(
     document = json.loads(listed(trained(**EARLIER), monkeypatch, "--format", "json"))
     (row,) = document["executions"]
     assert (row["execution_id"], row["of"], row["is_simulated"]) == (EXECUTION, "training", False)
-    assert [(each["quantity"], each["side"]) for each in row["compared"]] == [
+    assert [(quantity["quantity"], quantity["side"]) for quantity in row["compared"]] == [
         ("time", "above"),
         ("cost", "inside"),
     ]
     ratios = document["ratios"]["training"]
-    assert [(each["count"], each["intervals"], each["inside"]) for each in ratios.values()] == [
+    assert [(ratio["count"], ratio["intervals"], ratio["inside"]) for ratio in ratios.values()] == [
         (1, 1, 0),
         (1, 1, 1),
     ]
@@ -196,7 +201,7 @@ def test_the_history_has_the_ratios_and_how_often_the_interval_held(
     ]
 
 
-def test_a_suites_plan_stands_beside_its_runs_where_it_had_an_expectation(
+def test_a_suites_plan_stands_beside_its_runs_with_an_expectation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Both runs share a job of 350 s."""

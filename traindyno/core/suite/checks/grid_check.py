@@ -3,7 +3,8 @@ that can run.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -12,11 +13,19 @@ from traindyno.core.documents.plain import plain_values
 from traindyno.core.documents.problems import join_path, refusal, shown
 from traindyno.core.errors import Problem
 from traindyno.core.instances.instance_types import close_instance_types, find_instance_type
-from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, setting_descriptions
+from traindyno.core.run.settings import (
+    HYPERPARAMETER_PREFIX,
+    BatchSearch,
+    fixed_for_scripts,
+    seen_by_scripts,
+    setting_descriptions,
+)
+from traindyno.core.suite.arguments import argument_text
 from traindyno.core.suite.cells import (
+    baseline_point,
     grid_points,
-    included_point,
     is_in_grid,
+    kept_points,
     make_cell,
     typed,
 )
@@ -100,34 +109,48 @@ def _check_axis(suite: Suite, name: str, values: tuple[Any, ...]) -> Iterator[Pr
         yield Problem(
             path=path, message=f"{name} is in training and in matrix, expected it in one of them"
         )
-    if suite.workload.task is Task.SCRIPT:
-        seen_by_scripts = [
-            setting
-            for setting, description in setting_descriptions().items()
-            if description.is_seen_by_scripts
-        ]
-        if name not in seen_by_scripts and not name.startswith(HYPERPARAMETER_PREFIX):
-            accepted = ", ".join([*sorted(seen_by_scripts), f"{HYPERPARAMETER_PREFIX}<name>"])
-            yield Problem(
-                path=path, message=f"a script does not see {name}, expected one of {accepted}"
-            )
-    elif name.startswith(HYPERPARAMETER_PREFIX):
-        yield Problem(
-            path=path, message="only task script has hyperparameters of its own, expected a setting"
-        )
+    yield from _check_is_seen(suite, path, name, seen_by_scripts())
     seen = set()
     for index, value in enumerate(values):
-        if typed(value) in seen:
+        told = typed(_as_told(name, value))
+        if told in seen:
             yield Problem(
                 path=f"{path}[{index}]",
                 message=f"got {shown(plain_values(value))} again, expected each value once",
             )
-        seen.add(typed(value))
+        seen.add(told)
         yield from check_value(f"{path}[{index}]", name, value)
 
 
+def _as_told(name: str, value: Any) -> Any:
+    """The value, or the text of it that a script gets as an argument."""
+    return argument_text(value) if name.startswith(HYPERPARAMETER_PREFIX) else value
+
+
+def check_fixed(suite: Suite) -> Iterator[Problem]:
+    """Settings that no axis has; a script gets the number that a search finds as an argument."""
+    points = [("training", suite.training)]
+    points += [(f"include[{index}]", point) for index, point in enumerate(suite.include)]
+    for section, point in points:
+        for name, value in point.items():
+            if not isinstance(value, BatchSearch):
+                yield from _check_is_seen(suite, f"{section}.{name}", name, fixed_for_scripts())
+
+
+def _check_is_seen(suite: Suite, path: str, name: str, seen: Collection[str]) -> Iterator[Problem]:
+    is_argument = name.startswith(HYPERPARAMETER_PREFIX)
+    if suite.workload.task is Task.SCRIPT and not is_argument and name not in seen:
+        accepted = ", ".join([*sorted(seen), f"{HYPERPARAMETER_PREFIX}<name>"])
+        message = f"a script does not see {name}, expected one of {accepted}"
+        yield Problem(path=path, message=f"{message} (an argument of the script)")
+    elif suite.workload.task is not Task.SCRIPT and is_argument:
+        yield Problem(
+            path=path, message="only task script has hyperparameters of its own, expected a setting"
+        )
+
+
 def check_points(suite: Suite) -> Iterator[Problem]:
-    problems = [*_check_baseline(suite), *_check_excluded(suite)]
+    problems = [*_check_baseline(suite), *_check_excluded(suite)] or [*_check_left(suite)]
     if not problems:
         problems = [*_check_included(suite), *_check_combinations(suite), *_check_documents(suite)]
     yield from problems
@@ -159,6 +182,13 @@ def _check_excluded(suite: Suite) -> Iterator[Problem]:
             )
 
 
+def _check_left(suite: Suite) -> Iterator[Problem]:
+    if not suite.baseline and next(kept_points(suite), None) is None:
+        cells = math.prod(map(len, suite.matrix.values()))
+        message = f"got entries that exclude {cells} of {cells} cells, expected at least one left"
+        yield Problem(path="exclude", message=message)
+
+
 def _check_axis_names(suite: Suite, path: str, point: Mapping[str, Any]) -> Iterator[Problem]:
     for name in point:
         if name not in suite.matrix:
@@ -170,10 +200,16 @@ def _check_axis_names(suite: Suite, path: str, point: Mapping[str, Any]) -> Iter
 
 
 def _check_included(suite: Suite) -> Iterator[Problem]:
-    grid = [make_cell(suite, point).cell_id for point in grid_points(suite)]
-    seen = set(grid)
+
+    def told_id(point: Mapping[str, Any]) -> str:
+        chosen = {**suite.training, **point}
+        told = {name: _as_told(name, value) for name, value in chosen.items()}
+        return make_cell(suite, told).cell_id
+
+    seen = set(map(told_id, grid_points(suite)))
+    baseline = baseline_point(suite)
     for index, point in enumerate(suite.include):
-        cell_id = make_cell(suite, included_point(suite, point)).cell_id
+        cell_id = told_id({**baseline, **point})
         if cell_id in seen:
             message = f"{_point_text(point)} is already a cell of the grid, expected a further one"
             yield Problem(path=f"include[{index}]", message=message)

@@ -53,6 +53,7 @@ def check_job_limits(suite: Suite) -> Iterator[Problem]:
         if size > most:
             yield Problem(path=path, message=f"got {size} {counted}, expected at most {most}")
     yield from _check_launcher_names(suite)
+    yield from _check_metrics(suite)
     yield from _check_environment(suite)
     yield from _check_channel_names(suite.workload)
 
@@ -110,7 +111,21 @@ def _argument_names(suite: Suite) -> set[str]:
     }
 
 
+def _check_metrics(suite: Suite) -> Iterator[Problem]:
+    for name, regex in suite.job.metrics.items():
+        try:
+            re.compile(regex)
+        except re.error as error:
+            # SageMaker's dialect may have what Python's has not
+            if not error.msg.startswith(("bad escape", "unknown extension")):
+                message = f"got {shown(regex)}: {error}; expected a regular expression"
+                yield Problem(path=f"job.metrics.{name}", message=message)
+
+
 def _check_launcher_names(suite: Suite) -> Iterator[Problem]:
+    if "" in _argument_names(suite):
+        message = 'got the name "", expected one of at least one character'
+        yield Problem(path="workload.hyperparameters", message=message)
     for name, value in suite.workload.hyperparameters.items():
         path = f"workload.hyperparameters.{name}"
         if name in (MPI_OPTIONS, SMDDP_OPTIONS) and not isinstance(value, str):

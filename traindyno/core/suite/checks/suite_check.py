@@ -14,6 +14,7 @@ from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.run.settings import HYPERPARAMETER_PREFIX, BatchSearch
 from traindyno.core.suite.checks.grid_check import (
     check_bounds,
+    check_fixed,
     check_instance_type,
     check_matrix,
     check_points,
@@ -118,6 +119,7 @@ def _check_sections(suite: Suite, features: Sequence[SuiteFeature]) -> Iterator[
     yield from check_seed_argument(suite)
     yield from _check_confirm(suite)
     yield from _check_goal(suite)
+    yield from _check_warmup(suite)
     most = suite.limits.max_job_seconds
     longest = suite.limits.max_run_seconds
     if longest is not None and longest > most:
@@ -148,6 +150,7 @@ def _check_sections(suite: Suite, features: Sequence[SuiteFeature]) -> Iterator[
             yield from check_bounds(section)
             yield from feature.check(section)
     yield from check_matrix(suite)
+    yield from check_fixed(suite)
     for path, point in _points(suite):
         for name, value in point.items():
             yield from check_value(f"{path}.{name}", name, value)
@@ -183,9 +186,19 @@ def _check_confirm(suite: Suite) -> Iterator[Problem]:
 
 
 def _check_goal(suite: Suite) -> Iterator[Problem]:
-    """A goal of quality needs evaluations during the run."""
+    """A goal with a limit needs the spread between trials, one of quality evaluations during the
+    run.
+
+    The whole training of a chosen cell is a suite of one trial and of the same goal.
+    """
     target = suite.goal.target
     task = suite.workload.task
+    has_limit = suite.goal.hours is not None or suite.goal.usd is not None
+    if has_limit and suite.measurement.trials == 1 and not suite.has_one_cell:
+        message = (
+            f"got 1, expected at least 2: goal {suite.goal.kind} needs the spread between trials"
+        )
+        yield Problem(path="measurement.trials", message=message)
     if target is None or task is Task.SCRIPT:
         return
     if suite.measurement.evaluate_every_steps is None:
@@ -197,6 +210,23 @@ def _check_goal(suite: Suite) -> Iterator[Problem]:
     if target.quality is Quality.PERPLEXITY and task is Task.SEQUENCE_CLASSIFICATION:
         message = f"task {task} has no perplexity, expected accuracy or loss"
         yield Problem(path=f"goal.{suite.goal.kind}", message=message)
+
+
+def _check_warmup(suite: Suite) -> Iterator[Problem]:
+    """A run that sets its own number of steps, or ends at a target, needs no step that counts."""
+    given = suite.measurement
+    counts_steps = given.least_seconds is None and suite.goal.target is None
+    if (
+        counts_steps
+        and suite.workload.task is not Task.SCRIPT
+        and given.warmup is not None
+        and given.warmup >= given.max_steps
+    ):
+        message = (
+            f"got {given.warmup}, expected fewer than measurement.max_steps, {given.max_steps}: a "
+            "rate needs a step after them"
+        )
+        yield Problem(path="measurement.warmup", message=message)
 
 
 def _check_preparation(suite: Suite) -> Iterator[Problem]:

@@ -28,7 +28,9 @@ _state: dict[str, Any] = {"settings": None, "is_in_step": False, "model": None}
 def _published(function: Any) -> Any:
     """The function behind its published signature. Raises TypeError for any other arguments."""
     (text,) = [
-        each["signature"] for each in PUBLISHED["signatures"] if each["name"] == function.__name__
+        published["signature"]
+        for published in PUBLISHED["signatures"]
+        if published["name"] == function.__name__
     ]
     namespace: dict[str, Any] = {}
     exec(f"def called{text}: ...", namespace)
@@ -56,7 +58,8 @@ def step(function: Any) -> Any:
     def run(*arguments: Any) -> StepOutput:
         count = _state["settings"]["microbatches"]
         parts = [
-            each.chunk(count) if torch.is_tensor(each) else [each] * count for each in arguments
+            argument.chunk(count) if torch.is_tensor(argument) else [argument] * count
+            for argument in arguments
         ]
         _state["is_in_step"] = True
         outputs = [function(*microbatch) for microbatch in zip(*parts, strict=True)]

@@ -1,7 +1,7 @@
 """What the row of a finished run and a table of runs say of it, from its result."""
 
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TypedDict
 
 from traindyno.core.costs.projection import measured_attempt, paid_usd, project_run, read_job_time
 from traindyno.core.jobs.outcome import Outcome
@@ -10,13 +10,10 @@ from traindyno.core.measurement.loss_parity import late_loss
 from traindyno.core.measurement.run_phases import script_phases
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.suite.choices import Purchase, Quality
-from traindyno.core.verdict.figure_table import last_value
 
 
-class RunColumns(NamedTuple):
-    """The columns of a table of runs; unknown values are None. Rates are those of all devices
-    together.
-    """
+class RunColumns(TypedDict):
+    """A row of a table of runs; None is unknown. Rates are those of all devices together."""
 
     run_id: str
     execution_id: str
@@ -53,6 +50,9 @@ class RunColumns(NamedTuple):
     seed: int | None
     outpaced_by: str | None
     least_ratio: float | None
+
+
+RUN_COLUMNS = tuple(RunColumns.__annotations__)
 
 
 def run_time(result: RunResult) -> RunTime:
@@ -94,80 +94,73 @@ def alone_billable_seconds(result: RunResult) -> float | None:
     )
 
 
-def run_row(result: RunResult) -> RunColumns:
+def summarise(result: RunResult) -> RunSummary:
     run = result.run
-    cell = run.cell
     rate = result.throughput
     measured = result.measured
-    time = run_time(result)
     projection = project_run(result)
     hosts = result.environment.host_ids if result.environment else ()
-    return RunColumns(
-        run_id=run.run_id,
+    warmup = measured.steady_state.warmup_steps if measured else None
+    return RunSummary(
         execution_id=run.execution_id,
-        cell_id=cell.cell_id,
-        cell_label=cell.label,
+        cell_id=run.cell.cell_id,
+        cell_label=run.cell.label,
         trial=run.trial,
         outcome=result.outcome,
         message=result.message,
         attempts=len(result.attempts),
-        job_name=result.attempts[-1].job_name if result.attempts else None,
-        instance=cell.settings.instance,
-        instance_count=cell.settings.instance_count,
+        instance=run.cell.settings.instance,
+        time=run_time(result),
         samples_per_second=result.samples_per_second,
-        tokens_per_second=rate.tokens_per_second if rate else None,
         mean_step_seconds=rate.step_times.mean_seconds if rate else None,
-        steady_steps=rate.steps if rate else None,
-        warmup_steps=measured.steady_state.warmup_steps if measured else None,
-        is_steady=measured.steady_state.is_reached if measured else None,
-        billable_seconds=result.billable_seconds,
-        alone_billable_seconds=alone_billable_seconds(result),
-        job_seconds=time.seconds,
-        overhead_seconds=time.overhead_seconds,
-        overhead_billable_seconds=time.overhead_billable_seconds,
-        cost_usd=paid_usd(result),
-        accuracy=last_value(result, Quality.ACCURACY),
-        evaluation_loss=last_value(result, Quality.LOSS),
-        late_loss=late_loss(result),
+        steps=(warmup or 0) + rate.steps if rate else None,
         projected_seconds=projection.seconds if projection else None,
         projected_usd=projection.usd if projection else None,
         is_simulated=result.is_simulated,
         is_contended=measured is not None and measured.is_contended,
         hosts=" ".join(hosts) or None,
         data_wait_share=rate.data_wait_share if rate else None,
-        seed=result.seed,
-        outpaced_by=result.bound.by if result.bound else None,
-        least_ratio=result.bound.least_ratio if result.bound else None,
     )
 
 
-def run_columns(result: RunResult) -> dict[str, Any]:
-    """The values by the names of the columns."""
-    return run_row(result)._asdict()
-
-
-def summarise(result: RunResult) -> RunSummary:
-    row = run_row(result)
-    steps = None
-    if row.steady_steps is not None:
-        steps = (row.warmup_steps or 0) + row.steady_steps
-    return RunSummary(
-        execution_id=row.execution_id,
-        cell_id=row.cell_id,
-        cell_label=row.cell_label,
-        trial=row.trial,
-        outcome=row.outcome,
-        message=row.message,
-        attempts=row.attempts,
-        instance=row.instance,
-        time=run_time(result),
-        samples_per_second=row.samples_per_second,
-        mean_step_seconds=row.mean_step_seconds,
-        steps=steps,
-        projected_seconds=row.projected_seconds,
-        projected_usd=row.projected_usd,
-        is_simulated=row.is_simulated,
-        is_contended=row.is_contended,
-        hosts=row.hosts,
-        data_wait_share=row.data_wait_share,
-    )
+def run_columns(result: RunResult) -> RunColumns:
+    summary = summarise(result)
+    rate = result.throughput
+    measured = result.measured
+    return {
+        "run_id": result.run.run_id,
+        "execution_id": summary.execution_id,
+        "cell_id": summary.cell_id,
+        "cell_label": summary.cell_label,
+        "trial": summary.trial,
+        "outcome": summary.outcome,
+        "message": summary.message,
+        "attempts": summary.attempts,
+        "job_name": result.attempts[-1].job_name if result.attempts else None,
+        "instance": summary.instance,
+        "instance_count": result.run.cell.settings.instance_count,
+        "samples_per_second": summary.samples_per_second,
+        "tokens_per_second": rate.tokens_per_second if rate else None,
+        "mean_step_seconds": summary.mean_step_seconds,
+        "steady_steps": rate.steps if rate else None,
+        "warmup_steps": measured.steady_state.warmup_steps if measured else None,
+        "is_steady": measured.steady_state.is_reached if measured else None,
+        "billable_seconds": result.billable_seconds,
+        "alone_billable_seconds": alone_billable_seconds(result),
+        "job_seconds": summary.time.seconds,
+        "overhead_seconds": summary.time.overhead_seconds,
+        "overhead_billable_seconds": summary.time.overhead_billable_seconds,
+        "cost_usd": paid_usd(result),
+        "accuracy": result.last_value(Quality.ACCURACY),
+        "evaluation_loss": result.last_value(Quality.LOSS),
+        "late_loss": late_loss(result),
+        "projected_seconds": summary.projected_seconds,
+        "projected_usd": summary.projected_usd,
+        "is_simulated": summary.is_simulated,
+        "is_contended": summary.is_contended,
+        "hosts": summary.hosts,
+        "data_wait_share": summary.data_wait_share,
+        "seed": result.seed,
+        "outpaced_by": result.bound.by if result.bound else None,
+        "least_ratio": result.bound.least_ratio if result.bound else None,
+    }
