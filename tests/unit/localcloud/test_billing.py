@@ -21,8 +21,8 @@ from localcloud.sagemaker_service.jobs.job_view import described
 S = SecondaryStatus
 
 
-def job_of(engine: Engine, *, is_spot: bool) -> TrainingJob:
-    """A job that started for 100 s and then held billed instances for 1,000 s."""
+def job_of(engine: Engine, *, is_spot: bool, end_ms: int = 1_100_000) -> TrainingJob:
+    """A job that started for 100 s and then held billed instances until ``end_ms``."""
     request: dict[str, Any] = {
         "TrainingJobName": "job",
         "AlgorithmSpecification": {},
@@ -32,9 +32,10 @@ def job_of(engine: Engine, *, is_spot: bool) -> TrainingJob:
     }
     job = new_job(request, arn="arn", engine=engine, now_ms=0)
     job = moved(job, S.DOWNLOADING, now_ms=100_000)
-    job = moved(job, S.TRAINING, now_ms=200_000)
     job = replace(job, training_start_ms=100_000)
-    return ended(job, S.COMPLETED, now_ms=1_100_000)
+    if end_ms > 200_000:
+        job = moved(job, S.TRAINING, now_ms=200_000)
+    return ended(job, S.COMPLETED, now_ms=end_ms)
 
 
 def test_a_simulated_spot_job_is_billed_for_less_than_it_trained() -> None:
@@ -51,3 +52,10 @@ def test_a_simulated_spot_job_is_billed_for_less_than_it_trained() -> None:
 def test_other_jobs_are_billed_for_all_of_it(engine: Engine, is_spot: bool) -> None:
     """A local job on this machine's own cores saves nothing by being a spot job."""
     assert described(job_of(engine, is_spot=is_spot))["BillableTimeInSeconds"] == 1000
+
+
+@pytest.mark.parametrize(("held_ms", "billed_seconds"), [(0, 0), (1, 1), (499, 1), (1_501, 2)])
+def test_no_job_that_held_an_instance_is_free(held_ms: int, billed_seconds: int) -> None:
+    """Else a cap of one job's worst case would let a second one start."""
+    job = job_of(Engine.PROCESS, is_spot=False, end_ms=100_000 + held_ms)
+    assert described(job)["BillableTimeInSeconds"] == billed_seconds
