@@ -4,6 +4,9 @@ other cells.
 - *It beats each other cell*: each comparison at the two-sided significance, uncorrected. The best
   is picked after looking, yet the claim needs every comparison at once, which is rarer than any of
   them (Gutmann and Maymin 1987; Hung and Fithian 2019).
+- *It beats some of them*: here the pick counts, because the best and the worst of many equals look
+  further apart than they are. The significance is shared among all pairs; a cell that is beaten
+  leaves the family, and the next one is tested in the rest (Holm 1979).
 - *No other cell is better by more than the tolerance*: one-sided tests of non-inferiority. Here the
   pick does count, because the best of many equals looks better than it is: the significance is
   shared among the contenders, the cells that the best does not clearly beat.
@@ -48,9 +51,34 @@ def relate(
     ``comparisons`` are best ÷ other of a quantity of which less is better.
     """
     share = _share(comparisons, significance)
+    levels = _levels(comparisons, significance)
     return tuple(
-        _relation(comparison, tolerance, significance, share) for comparison in comparisons
+        _relation(comparison, tolerance, level, share)
+        for comparison, level in zip(comparisons, levels, strict=True)
     )
+
+
+def _levels(comparisons: Sequence[Comparison], significance: float) -> list[float]:
+    """The two-sided level at which each cell is tested against the best: the significance, if all
+    are beaten at it.
+    """
+    if all(_is_beaten(comparison, significance) for comparison in comparisons):
+        return [significance] * len(comparisons)
+    levels = [0.0] * len(comparisons)
+    level = 0.0
+    is_beaten = True
+    order = sorted(range(len(comparisons)), key=lambda place: _p_behind(comparisons[place]))
+    for left, place in zip(range(len(order), 0, -1), order, strict=True):
+        if is_beaten:
+            level = significance / (left * (left + 1) / 2)
+        levels[place] = level
+        is_beaten = is_beaten and _is_beaten(comparisons[place], level)
+    return levels
+
+
+def _p_behind(comparison: Comparison) -> float:
+    """Of a cell that is behind the best; 1 otherwise."""
+    return comparison.p if comparison.p is not None and comparison.ratio < 1 else 1.0
 
 
 def _share(comparisons: Sequence[Comparison], significance: float) -> float:
@@ -63,12 +91,10 @@ def count_contenders(comparisons: Sequence[Comparison]) -> int:
     return sum(not _is_beaten(comparison, CONTENDER_P) for comparison in comparisons)
 
 
-def _relation(
-    comparison: Comparison, tolerance: float, significance: float, share: float
-) -> Relation:
+def _relation(comparison: Comparison, tolerance: float, level: float, share: float) -> Relation:
     if comparison.p is None:
         return Relation.UNKNOWN
-    if _is_beaten(comparison, significance):
+    if _is_beaten(comparison, level):
         return Relation.BEATEN
     is_not_better = (comparison.p_at_least(1 + tolerance) or 0.0) < share
     if not is_not_better:
@@ -198,13 +224,16 @@ def settle(
     known = list(comparisons.values())
     relations = relate(known, tolerance=tolerance, significance=significance)
     share = _share(known, significance)
+    levels = _levels(known, significance)
     return tuple(
         Rival(
             cell_id=cell_id,
-            comparison=_as_decided(comparison, relation, significance, share),
+            comparison=_as_decided(comparison, relation, level, share),
             relation=relation,
         )
-        for (cell_id, comparison), relation in zip(comparisons.items(), relations, strict=True)
+        for (cell_id, comparison), relation, level in zip(
+            comparisons.items(), relations, levels, strict=True
+        )
     )
 
 
@@ -219,13 +248,13 @@ def only_longer_trials_decide(
 
 
 def _as_decided(
-    comparison: Comparison, relation: Relation, significance: float, share: float
+    comparison: Comparison, relation: Relation, level: float, share: float
 ) -> Comparison:
     """With the interval of the test that decided: of a difference, or, one-sided at a contender's
     ``share``, of none that counts.
     """
     is_equal = relation in (Relation.EQUIVALENT, Relation.NOT_BETTER)
-    tail = share if is_equal else significance / 2
+    tail = share if is_equal else level / 2
     return replace(comparison, interval=comparison.interval_with(tail, tail))
 
 

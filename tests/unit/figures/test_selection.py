@@ -12,6 +12,7 @@ from traindyno.figures.selection import (
     correct_for_selection,
     count_contenders,
     relate,
+    settle,
     trials_to_decide,
 )
 
@@ -47,6 +48,21 @@ def test_contenders_share_the_significance_of_not_better_and_not_of_beaten() -> 
     assert count_contenders([close, *far]) == 1
     assert relate([close, *far], tolerance=0.02, significance=0.05)[0] is Relation.NOT_BETTER
     assert relate([behind(2.4, 1.0)] * 30, tolerance=0.0, significance=0.05)[0] is Relation.BEATEN
+
+
+def test_a_cell_is_beaten_beside_open_ones_only_at_its_share_of_all_pairs() -> None:
+    open_cell = behind(0.0, 1.1)
+    of_three_pairs = t_quantile(1 - 0.05 / 3 / 2, 8)
+    below, above = (behind(of_three_pairs + shift, 1.0) for shift in (-0.01, 0.01))
+    for others in ([], [behind(9.0, 1.0)], [behind(9.0, 1.0), behind(10.0, 1.0)]):
+        # beaten cells leave the pairs of two others and the best
+        found = relate([open_cell, below, *others], tolerance=0.02, significance=0.05)
+        assert found == (Relation.OPEN, Relation.NOT_BETTER, *[Relation.BEATEN] * len(others))
+        found = relate([open_cell, above, *others], tolerance=0.02, significance=0.05)
+        assert found == (Relation.OPEN, *[Relation.BEATEN] * (1 + len(others)))
+    # the interval is that of the test
+    rivals = settle({"open": open_cell, "below": below}, tolerance=0.02, significance=0.05)
+    assert known(rivals[0].comparison.interval).confidence == pytest.approx(1 - 0.05 / 3)
 
 
 def test_a_clear_winner_keeps_its_figures_and_one_among_equals_does_not() -> None:
