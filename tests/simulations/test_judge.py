@@ -16,6 +16,7 @@ from tests.simulations.recorded_noise import FOLDER, read_recording
 from tests.simulations.repetitions import repetitions
 from traindyno import judge
 from traindyno.figures.judge import TrialsClaim, TrialsFinding
+from traindyno.figures.selection import Relation
 
 TABLES = 100
 MOST_FALSE = 0.05
@@ -100,5 +101,47 @@ def test_equal_cells_in_unlike_blocks_are_seldom_told_apart(
     false = share_of(
         blocks_finding(source, name, blocks, repeats).claim is TrialsClaim.BEST
         for source in repetitions(2 * TABLES, f"blocks {name} {blocks} {repeats}")
+    )
+    assert false.share <= MOST_FALSE + false.error(MOST_FALSE), false
+
+
+@pytest.mark.parametrize("cells", [3, 6])
+@pytest.mark.parametrize("name", LEAST_FOUND)
+def test_none_of_several_equal_cells_is_called_worse(name: str, cells: int) -> None:
+    def rows(source: Random) -> list[dict[str, object]]:
+        noise = source.choices(mean_steps(name), k=5 * cells)
+        return [
+            {"config": place % cells, "place": place, "seconds": run}
+            for place, run in enumerate(noise)
+        ]
+
+    false = share_of(
+        bool(judge(rows(source), value="seconds", cell="config").related(Relation.BEATEN))
+        for source in repetitions(2 * TABLES, f"worse {name} {cells}")
+    )
+    assert false.share <= MOST_FALSE + false.error(MOST_FALSE), false
+
+
+@pytest.mark.parametrize("column", ["node", "day"])
+@pytest.mark.parametrize("name", LEAST_FOUND)
+def test_equal_cells_on_unlike_hosts_of_their_own_are_seldom_told_apart(
+    name: str, column: str
+) -> None:
+    """Three hosts of each cell with three trials each; the deviation between hosts is 10 %."""
+
+    def rows(source: Random) -> list[dict[str, object]]:
+        speeds = {(cell, host): source.gauss(1, 0.1) for cell in "ab" for host in range(3)}
+        return [
+            {"config": cell, column: f"{cell}{host}", "seconds": speed * run, "number": number}
+            for (cell, host), speed in speeds.items()
+            for number, run in enumerate(source.choices(mean_steps(name), k=3))
+        ]
+
+    host = column if column == "node" else None
+    block = column if column == "day" else None
+    false = share_of(
+        judge(rows(source), value="seconds", cell="config", host=host, block=block).claim
+        is TrialsClaim.BEST
+        for source in repetitions(2 * TABLES, f"hosts {name} {column}")
     )
     assert false.share <= MOST_FALSE + false.error(MOST_FALSE), false

@@ -100,7 +100,8 @@ def _to_decide(finding: TrialsFinding) -> Iterator[str]:
     if finding.claim is not TrialsClaim.UNDECIDED:
         return
     if finding.to_decide.trials is not None:
-        yield f"{finding.to_decide.trials} trials of each of these cells would decide."
+        places = ", in as many blocks or on as many hosts," if finding.are_repeated else ""
+        yield f"{finding.to_decide.trials} trials of each of these cells{places} would decide."
     elif finding.to_decide.other_hosts:
         yield "More trials on the same hosts don't decide: run the cells on further hosts."
     else:

@@ -115,7 +115,7 @@ def judge(
 
     The method is that of the lab's verdicts (docs/method.md): means of logarithms, ratios with
     their intervals, selection of the best among equals taken into account. If trials are
-    independent, what is claimed of the best cell is wrong in at most 5 of 100 tables.
+    independent, what is claimed is wrong in at most 5 of 100 tables.
 
     Args:
         rows: a data frame (pandas, polars, pyarrow), or a list of dicts; a row for each trial.

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from traindyno.figures.log_means import LEAST_COUNT, LogMean, total_variance, variance
 from traindyno.figures.place_effects import EFFECTS, LEAST_DEGREES, Matrix, dot, invert, times
-from traindyno.figures.trials import Trial, draws_of
+from traindyno.figures.trials import Trial, draws_of, repeats_in_blocks
 
 # of jobs, or of blocks with several trials of a cell
 LEAST_BLOCKS = 2
@@ -254,17 +254,9 @@ def difference_in_common(
         pool = NO_POOL
         sides = [_joined(side, [*units.values()]) for side in sides]
     of_jobs = sides is passes and any(trial.job for trial in first)
-    is_repeated = any(map(_repeats_in_blocks, (first, second)))
+    is_repeated = any(map(repeats_in_blocks, (first, second)))
     least = LEAST_BLOCKS if of_jobs or is_repeated else LEAST_COUNT
     return difference_in_blocks(sides[0], sides[1], pool, inflation=inflation, least=least)
-
-
-def _repeats_in_blocks(trials: Sequence[Trial]) -> bool:
-    """Whether trials share a block: their scatter tells nothing of what the cell and the block have
-    in common.
-    """
-    blocks = [trial.block for trial in trials if trial.block is not None and trial.job is None]
-    return len(set(blocks)) < len(blocks)
 
 
 def _hosts_apart(one: InBlock, other: InBlock) -> frozenset[str]:

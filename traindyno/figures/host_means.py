@@ -22,7 +22,7 @@ def mean_over_hosts(trials: Sequence[Trial], spread: HostSpread, inflation: floa
     if len(trials) == 1:
         return LogMean(mean=means[0])
     variance_of_mean, degrees = _variance_over_hosts(
-        trials, spread.deviation, spread.degrees_of_freedom, inflation, runs=0
+        trials, spread, spread.deviation, inflation, runs=0
     )
     return LogMean(mean=fmean(means), variance=variance_of_mean, degrees_of_freedom=degrees)
 
@@ -36,11 +36,11 @@ def one_more_run(
     One draw shows nothing of how hosts differ: then the prior's upper end counts.
     """
     deviation = spread.deviation if draw_count(trials) == 1 else spread.typical
-    return _variance_over_hosts(trials, deviation, spread.degrees_of_freedom, inflation, runs=1)
+    return _variance_over_hosts(trials, spread, deviation, inflation, runs=1)
 
 
 def _variance_over_hosts(
-    trials: Sequence[Trial], deviation: float, degrees: float, inflation: float, *, runs: int
+    trials: Sequence[Trial], spread: HostSpread, deviation: float, inflation: float, *, runs: int
 ) -> tuple[float, float]:
     """The variance of the mean, and of so many runs around it: a trial's own spread, and that
     between draws of hosts.
@@ -59,12 +59,11 @@ def _variance_over_hosts(
     excess = (
         max(0.0, variance([fmean(group) for group in groups]) - own * share) if count > 1 else 0.0
     )
-    between, known = moderate(excess, count - 1, deviation**2, degrees)
-    parts = [
-        (between * (runs + 1 / count), known),
-        (own * (runs + inflation * share / count), len(trials) - 1),
-    ]
-    return total_variance(parts)
+    of_trials = own * (runs + inflation * share / count)
+    if spread.gives_way(excess, deviation):
+        return excess * (runs + 1 / count) + of_trials, count - 1
+    between, known = moderate(excess, count - 1, deviation**2, spread.degrees_of_freedom)
+    return total_variance([(between * (runs + 1 / count), known), (of_trials, len(trials) - 1)])
 
 
 def difference_over_hosts(

@@ -1,7 +1,7 @@
 """How far hosts differ: they are drawn at random, and some are faster."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 # Degrees of freedom of a variance that no trials estimate; a document holds no infinity.
@@ -32,6 +32,18 @@ class HostSpread:
     degrees_of_freedom: float
     source: str
 
+    def gives_way(self, shown: float, known: float) -> bool:
+        """Whether draws that show this variance count alone, and not the deviation ``known``."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnyHosts(HostSpread):
+    """Of machines of any kind: draws that show more count alone."""
+
+    def gives_way(self, shown: float, known: float) -> bool:
+        return shown > known**2
+
 
 HostPriors = Mapping[HostClass, HostSpread]
 # Published runs of one configuration on several hosts: 0.1 to 2 % where computation decides, 4 %
@@ -53,6 +65,7 @@ STATED_PRIORS: HostPriors = {
 # A local machine is all that there is: its jobs are on no other host.
 ONE_MACHINE = HostSpread(deviation=0.0, typical=0.0, degrees_of_freedom=KNOWN, source="one machine")
 STATED_PRIOR = STATED_PRIORS[HostClass.ONE_HOST]
+ANY_HOSTS = AnyHosts(**asdict(STATED_PRIOR))
 
 
 def host_class(host_count: int, data_wait_share: float | None) -> HostClass:

@@ -1,12 +1,13 @@
 """A finding from trials that ran anywhere: the best cell, by how much, and how sure that is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import fmean
 
 from traindyno.figures.distributions import SIGNIFICANCE
 from traindyno.figures.estimates import Comparison, Correction, Estimate, Interval
+from traindyno.figures.hosts import ANY_HOSTS
 from traindyno.figures.model import TrialModel, correlated, fit_model
 from traindyno.figures.selection import (
     Relation,
@@ -18,7 +19,7 @@ from traindyno.figures.selection import (
     settle,
 )
 from traindyno.figures.table import CellFacts, FigureColumn, Figures
-from traindyno.figures.trials import Trial
+from traindyno.figures.trials import Trial, independent_count
 
 VALUE = FigureColumn.VALUE
 
@@ -61,6 +62,8 @@ class TrialsFinding:
     significance: float
     #: Correlation of successive trials of a cell; None where the order is unknown.
     serial_correlation: float | None
+    #: Trials repeat in blocks or on hosts: only further blocks or hosts would decide.
+    are_repeated: bool = False
     #: The unit of the values, where their texts had one.
     unit: str | None = None
 
@@ -97,8 +100,12 @@ def recommend(
     *,
     tolerance: float,
     significance: float,
+    count_of: Callable[[Sequence[Trial]], int] = len,
 ) -> Recommendation | None:
-    """The cell with the smallest figure, which all of ``cells`` have; None without cells."""
+    """The cell with the smallest figure, which all of ``cells`` have; None without cells.
+
+    ``count_of``: in what further trials are counted.
+    """
     if not cells:
         return None
     known = {cell: model.figures.of(cell, column) for cell in cells}
@@ -119,7 +126,7 @@ def recommend(
     to_decide = ToDecide(longer_trials=is_longer)
     still_open = [rival.cell_id for rival in rivals if rival.relation is Relation.OPEN]
     if still_open and not is_longer:
-        most = max(len(known[cell].trials) for cell in (best, *still_open))
+        most = max(count_of(known[cell].trials) for cell in (best, *still_open))
         independent = replace(model, correlation=0.0, largest_correlation=0.0)
         again = independent.compare_all(best, still_open, column)
         to_decide = further_trials(list(again.values()), most, tolerance)
@@ -150,7 +157,12 @@ def judge_trials(
     if not is_ordered:
         model = replace(model, correlation=0.0)
     recommended = recommend(
-        model, [*figures.cells], VALUE, tolerance=tolerance, significance=SIGNIFICANCE
+        model,
+        [*figures.cells],
+        VALUE,
+        tolerance=tolerance,
+        significance=SIGNIFICANCE,
+        count_of=independent_count,
     )
     assert recommended is not None, "there are cells"
     correction = recommended.correction(recommended.best, SIGNIFICANCE)
@@ -167,6 +179,7 @@ def judge_trials(
         tolerance=tolerance,
         significance=SIGNIFICANCE,
         serial_correlation=correlation,
+        are_repeated=any(independent_count(own) < len(own) for own in trials.values()),
     )
 
 
@@ -178,6 +191,7 @@ def _figures(trials: Mapping[str, Sequence[Trial]], is_rate: bool, resolution: f
     }
     facts = {
         cell: CellFacts(
+            hosts=ANY_HOSTS,
             least_variances={VALUE: _least_variance(own, resolution)},
             least_degrees=None,
         )

@@ -47,3 +47,20 @@ def logs_by_draw(trials: Sequence[Trial]) -> list[list[float]]:
     for draw, trial in zip(draws_of([trial.hosts for trial in trials]), trials, strict=True):
         groups.setdefault(draw, []).append(log(trial.value))
     return list(groups.values())
+
+
+def repeats_in_blocks(trials: Sequence[Trial]) -> bool:
+    """Whether trials share a block: their scatter tells nothing of what the cell and the block have
+    in common.
+    """
+    blocks = [trial.block for trial in trials if trial.block is not None and trial.job is None]
+    return len(set(blocks)) < len(blocks)
+
+
+def independent_count(trials: Sequence[Trial]) -> int:
+    """How many values the trials are worth: repeats in a block or on one of several
+    hosts are one."""
+    if repeats_in_blocks(trials):
+        return len({trial.block for trial in trials})
+    draws = draw_count(trials)
+    return draws if draws > 1 else len(trials)

@@ -57,6 +57,31 @@ def test_a_clear_lead_is_found_with_its_change() -> None:
     assert finding_text(finding).startswith("Use a: its value is the lowest. The next best, b, is")
 
 
+@pytest.mark.parametrize("column", ["block", "host"])
+def test_repeats_in_a_block_or_on_a_host_decide_nothing(column: str) -> None:
+    """Blocks differ by 3 %, their repeats hardly: 3 blocks of 4 trials are worth 3 trials."""
+    apart = {0: (0.97, 1.0), 1: (1.03, 1.01), 2: (1.0, 1.05)}
+    rows = [
+        {
+            "config": cell,
+            "at": f"{block}-{column == 'block' or cell}",
+            "seconds": level + trial / 1e4,
+        }
+        for block, levels in apart.items()
+        for cell, level in zip("ab", levels, strict=True)
+        for trial in range(4)
+    ]
+    finding = of(rows, **{column: "at"})
+    single = of(
+        [row for row in rows if row["seconds"] in (0.97, 1.0, 1.03, 1.01, 1.05)], **{column: "at"}
+    )
+    assert finding.claim is TrialsClaim.UNDECIDED
+    assert finding.to_decide.trials == single.to_decide.trials
+    assert "trials of each of these cells, in as many blocks or on as many hosts, would" in (
+        finding_text(finding)
+    )
+
+
 def test_a_rate_is_the_inverse_of_a_time() -> None:
     rows = rows_of(a=100.0, b=120.0)
     rates = [{**row, "samples_per_second": 1000 / row["seconds"]} for row in rows]

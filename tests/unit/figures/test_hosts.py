@@ -10,6 +10,7 @@ from tests.unit.run_samples import known
 from traindyno.figures.estimates import compare
 from traindyno.figures.host_means import mean_over_hosts, one_more_run, update_prior
 from traindyno.figures.hosts import (
+    ANY_HOSTS,
     ONE_MACHINE,
     STATED_PRIOR,
     STATED_PRIORS,
@@ -202,6 +203,15 @@ def test_several_hosts_with_repeats_count_as_one_value_each() -> None:
     run, degrees = one_more_run(trials, STATED_PRIOR)
     assert run == pytest.approx(typical * 4 / 3 + own * (1 + share / 3))
     assert 3 <= degrees <= 8
+
+
+def test_draws_of_any_hosts_that_show_more_count_alone() -> None:
+    unlike = on("a", 0.0, 0.002) + on("b", 0.1, 0.102)
+    mean = mean_over_hosts(unlike, ANY_HOSTS)
+    assert mean.variance == pytest.approx(0.1**2 / 2 / 2)
+    assert mean.degrees_of_freedom == 1
+    alike = on("a", 0.0, 0.002) + on("b", 0.01, 0.012)
+    assert mean_over_hosts(alike, ANY_HOSTS) == mean_over_hosts(alike, STATED_PRIOR)
 
 
 def test_one_machine_has_no_spread_between_hosts() -> None:
