@@ -50,17 +50,30 @@ def relate(
 
     ``comparisons`` are best ÷ other of a quantity of which less is better.
     """
-    share = _share(comparisons, significance)
-    levels = _levels(comparisons, significance)
-    return tuple(
-        _relation(comparison, tolerance, level, share)
-        for comparison, level in zip(comparisons, levels, strict=True)
-    )
+    tested = _tested(comparisons, tolerance, significance)
+    return tuple(relation for relation, _ in tested)
+
+
+def _tested(
+    comparisons: Sequence[Comparison], tolerance: float, significance: float
+) -> list[tuple[Relation, float]]:
+    """Each relation, and the probability of each tail in the test that decided: of a difference,
+    or, one-sided at a contender's share, of none that counts.
+    """
+    share = significance / max(1, count_contenders(comparisons))
+    tested = []
+    for comparison, level in zip(comparisons, _levels(comparisons, significance), strict=True):
+        relation = _relation(comparison, tolerance, level, share)
+        is_equal = relation in (Relation.EQUIVALENT, Relation.NOT_BETTER)
+        tested.append((relation, share if is_equal else level / 2))
+    return tested
 
 
 def _levels(comparisons: Sequence[Comparison], significance: float) -> list[float]:
-    """The two-sided level at which each cell is tested against the best: the significance, if all
-    are beaten at it.
+    """The two-sided level at which each cell is tested against the best.
+
+    It is the significance if all are beaten at it. Otherwise each beaten cell leaves the pairs, the
+    farthest behind first, until one is not.
     """
     if all(_is_beaten(comparison, significance) for comparison in comparisons):
         return [significance] * len(comparisons)
@@ -79,11 +92,6 @@ def _levels(comparisons: Sequence[Comparison], significance: float) -> list[floa
 def _p_behind(comparison: Comparison) -> float:
     """Of a cell that is behind the best; 1 otherwise."""
     return comparison.p if comparison.p is not None and comparison.ratio < 1 else 1.0
-
-
-def _share(comparisons: Sequence[Comparison], significance: float) -> float:
-    """A contender's share of the significance."""
-    return significance / max(1, count_contenders(comparisons))
 
 
 def count_contenders(comparisons: Sequence[Comparison]) -> int:
@@ -221,19 +229,14 @@ def settle(
         tolerance: a cell that is worse by no more than this share is as good.
         significance: of all that is said together.
     """
-    known = list(comparisons.values())
-    relations = relate(known, tolerance=tolerance, significance=significance)
-    share = _share(known, significance)
-    levels = _levels(known, significance)
+    tested = _tested([*comparisons.values()], tolerance, significance)
     return tuple(
         Rival(
             cell_id=cell_id,
-            comparison=_as_decided(comparison, relation, level, share),
+            comparison=replace(comparison, interval=comparison.interval_with(tail, tail)),
             relation=relation,
         )
-        for (cell_id, comparison), relation, level in zip(
-            comparisons.items(), relations, levels, strict=True
-        )
+        for (cell_id, comparison), (relation, tail) in zip(comparisons.items(), tested, strict=True)
     )
 
 
@@ -245,17 +248,6 @@ def only_longer_trials_decide(
     if Relation.OPEN in relate(plain, tolerance=tolerance, significance=significance):
         return False
     return any(rival.relation in (Relation.OPEN, Relation.UNKNOWN) for rival in rivals)
-
-
-def _as_decided(
-    comparison: Comparison, relation: Relation, level: float, share: float
-) -> Comparison:
-    """With the interval of the test that decided: of a difference, or, one-sided at a contender's
-    ``share``, of none that counts.
-    """
-    is_equal = relation in (Relation.EQUIVALENT, Relation.NOT_BETTER)
-    tail = share if is_equal else level / 2
-    return replace(comparison, interval=comparison.interval_with(tail, tail))
 
 
 def further_trials(comparisons: Sequence[Comparison], most: int, tolerance: float) -> ToDecide:
