@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +204,7 @@ def _parsed(completed: CompletedSuite, folder: Path) -> Suite:
 def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
     """The values as JSON has them, which is what the state machine receives."""
     try:
-        plain: dict[str, Any] = json.loads(json.dumps(sections, default=os.fspath))
+        plain: dict[str, Any] = json.loads(json.dumps(sections, default=_as_json))
     except (TypeError, ValueError, RecursionError) as error:
         message = (
             f"a value has no JSON form ({error}); accepted: text, numbers, true, false, None, "
@@ -211,6 +212,11 @@ def _plain(sections: Mapping[str, Any]) -> dict[str, Any]:
         )
         raise SuiteInvalid([Problem(path="", message=message)]) from error
     return plain
+
+
+def _as_json(value: Any) -> str | float:
+    """A Decimal as a number; others as a path, or a TypeError."""
+    return float(value) if isinstance(value, Decimal) else os.fspath(value)
 
 
 def _with_linked_files(text: SuiteText, folder: Path) -> dict[str, Any]:

@@ -52,9 +52,11 @@ def read_rows(path: Path) -> list[Row]:
 
 def _csv_rows(path: Path) -> list[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        heading = file.readline()
+        start = 0
+        while (heading := file.readline()).isspace():
+            start = file.tell()
         delimiter = max(DELIMITERS, key=heading.count)
-        file.seek(0)
+        file.seek(start)
         lines = csv.reader(file, delimiter=delimiter, strict=True)
         names = [name.strip() for name in next(lines, [])]
         repeated = [name for name in names if names.count(name) > 1]
@@ -83,7 +85,7 @@ def _json_rows(path: Path) -> list[Row]:
             rows = json.loads(text)
         else:
             rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TrialsInvalid(f"{path} is no JSON: {error}") from error
     listed = list[Row](rows)
     for number, row in enumerate(listed, start=1):

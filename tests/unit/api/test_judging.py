@@ -307,6 +307,7 @@ def test_bad_rows_are_refused(snapshot: Snapshot, rows: Any, columns: dict[str, 
         ("1.2.3", 'row 2.*got "1.2.3"'),
         ("1234,567", 'row 2.*got "1234,567"'),
         ("0,987", 'row 2.*got "0,987"'),
+        (1e155, "row 2.*got 1e[+]155, expected a number between 1e-100 and 1e[+]100"),
     ],
 )
 def test_a_value_without_a_number_is_named_with_its_row(value: Any, message: str) -> None:
@@ -431,8 +432,19 @@ def test_a_broken_table_is_named_with_its_line(text: str, message: str, tmp_path
     assert message in str(error)
 
 
+def test_empty_lines_stand_before_a_heading(tmp_path: Path) -> None:
+    path = tmp_path / "trials.csv"
+    path.write_text("\n \nconfig;seconds\na;1\nb;2\nb;2.1\n")
+    assert run(str(path), "--value", "seconds", "--cell", "config")[0] == 0
+
+
 def test_a_missing_file_or_one_without_a_table_is_refused(tmp_path: Path) -> None:
-    for name, content in (("a.xlsx", b"PK"), ("b.csv", b"\xff\xfe\x00"), ("c.parquet", b"PAR")):
+    for name, content in (
+        ("a.xlsx", b"PK"),
+        ("b.csv", b"\xff\xfe\x00"),
+        ("c.parquet", b"PAR"),
+        ("d.json", b"[" * 100_000),
+    ):
         path = tmp_path / name
         path.write_bytes(content)
         _, _, error = run(str(path), "--value", "seconds", "--cell", "config")

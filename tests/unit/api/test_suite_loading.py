@@ -3,6 +3,7 @@ with the claims file that it names it is one document, which is all that travels
 """
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -61,10 +62,13 @@ def test_problems_of_a_text_name_its_lines() -> None:
 
 
 def test_python_values_become_json_values() -> None:
-    """The state machine receives JSON: a tuple is a list there, and a path its text."""
+    """The state machine receives JSON: a tuple is a list there, a path its text, a Decimal a
+    number."""
     changed = small_document(matrix={"compiler": ("none", "inductor")})
     changed["workload"]["dataset"] = {"path": Path("s3:/x").with_name("data.txt")}
+    changed["limits"] = {**changed["limits"], "max_usd": Decimal("1.10")}
     suite = Suite.of(**changed)
+    assert suite.suite.limits.max_usd == Decimal("1.1")
     assert suite.document["matrix"] == {"compiler": ["none", "inductor"]}
     assert suite.document["workload"]["dataset"] == {"path": "s3:/data.txt"}
     assert (
