@@ -52,22 +52,18 @@ def read_rows(path: Path) -> list[Row]:
 
 def _csv_rows(path: Path) -> list[Row]:
     with path.open(encoding="utf-8-sig", newline="") as file:
-        start = 0
-        while (heading := file.readline()).isspace():
-            start = file.tell()
+        heading = next((line for line in file if line.strip()), "")
         delimiter = max(DELIMITERS, key=heading.count)
-        file.seek(start)
+        file.seek(0)
         lines = csv.reader(file, delimiter=delimiter, strict=True)
-        names = [name.strip() for name in next(lines, [])]
+        names = [name.strip() for name in next(filter(_has_text, lines), [])]
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
             raise TrialsInvalid(
                 f"{path} has two columns {shown(repeated[0])}, expected one of each"
             )
         rows: list[Row] = []
-        for line in lines:
-            if not any(line):
-                continue
+        for line in filter(_has_text, lines):
             if len(line) != len(names):
                 raise TrialsInvalid(
                     f"{path}:{lines.line_num}: got {len(line)} fields, expected {len(names)}, as "
@@ -75,6 +71,10 @@ def _csv_rows(path: Path) -> list[Row]:
                 )
             rows.append(dict(zip(names, line, strict=True)))
     return rows
+
+
+def _has_text(line: Sequence[str]) -> bool:
+    return any(map(str.strip, line))
 
 
 def _json_rows(path: Path) -> list[Row]:

@@ -19,7 +19,8 @@ NUMBER = re.compile(
 NOT_FINITE = frozenset({"nan", "inf", "+inf", "-inf", "infinity", "-infinity"})
 MOST_NAMED = 20
 # Further from 1, a square is no float any more.
-FARTHEST = 1e100
+LEAST = 1e-100
+MOST = 1e100
 JOINT = " · "
 
 
@@ -184,10 +185,8 @@ def _value(row: Mapping[str, Any], number: int, column: str) -> _Value:
         raise TrialsInvalid(
             f"{where}: got {shown(cell)}, expected {expected}: values are compared as ratios"
         )
-    if not 1 / FARTHEST <= parsed <= FARTHEST:
-        raise TrialsInvalid(
-            f"{where}: got {shown(cell)}, expected a number between {1 / FARTHEST} and {FARTHEST}"
-        )
+    if not LEAST <= parsed <= MOST:
+        raise TrialsInvalid(f"{where}: got {shown(cell)}, expected a number from {LEAST} to {MOST}")
     written = Decimal(value) if isinstance(value, str) else Decimal(repr(parsed)).normalize()
     exponent = written.as_tuple().exponent
     return _Value(

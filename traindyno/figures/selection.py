@@ -81,8 +81,9 @@ def _levels(comparisons: Sequence[Comparison], significance: float) -> list[floa
     level = 0.0
     is_beaten = True
     order = sorted(range(len(comparisons)), key=lambda place: _p_behind(comparisons[place]))
-    for left, place in zip(range(len(order), 0, -1), order, strict=True):
+    for beaten, place in enumerate(order):
         if is_beaten:
+            left = len(order) - beaten
             level = significance / (left * (left + 1) / 2)
         levels[place] = level
         is_beaten = is_beaten and _is_beaten(comparisons[place], level)

@@ -58,8 +58,9 @@ def repeats_in_blocks(trials: Sequence[Trial]) -> bool:
 
 
 def independent_count(trials: Sequence[Trial]) -> int:
-    """How many values the trials are worth: repeats in a block or on one of several
-    hosts are one."""
+    """How many values the trials are worth: repeats in a block, or on one of several hosts, are
+    one.
+    """
     if repeats_in_blocks(trials):
         return len({trial.block for trial in trials})
     draws = draw_count(trials)

@@ -307,7 +307,7 @@ def test_bad_rows_are_refused(snapshot: Snapshot, rows: Any, columns: dict[str, 
         ("1.2.3", 'row 2.*got "1.2.3"'),
         ("1234,567", 'row 2.*got "1234,567"'),
         ("0,987", 'row 2.*got "0,987"'),
-        (1e155, "row 2.*got 1e[+]155, expected a number between 1e-100 and 1e[+]100"),
+        (1e155, "row 2.*got 1e[+]155, expected a number from 1e-100 to 1e[+]100"),
     ],
 )
 def test_a_value_without_a_number_is_named_with_its_row(value: Any, message: str) -> None:
@@ -419,6 +419,7 @@ def test_files_of_each_kind_give_one_answer(suffix: str, tmp_path: Path) -> None
     ("text", "message"),
     [
         ("config,seconds\na,1,2\n", "got 3 fields, expected 2"),
+        ("\n \nconfig,seconds\na,1,2\n", "trials.csv:4: got 3 fields, expected 2"),
         ("config,config\na,1\n", 'two columns "config"'),
         ("config,seconds\n", "no row"),
         ('seconds,config\n1,a\n2,"a\n3,b\n4,b\n', "expected UTF-8 in which each quote is closed"),
