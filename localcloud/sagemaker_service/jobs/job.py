@@ -196,12 +196,15 @@ def billed_so_far_ms(job: TrainingJob, now_ms: int) -> int:
 
 def billed_seconds(job: TrainingJob) -> int:
     """The billed seconds of each instance: wall time, reduced by the saving for a simulated spot
-    job; at least one if the job held an instance, so that no cap lets short jobs run for nothing.
+    job.
     """
-    held_ms = billed_ms(job)
-    is_discounted = job.is_spot and job.engine is Engine.REPLAY
-    seconds = round(held_ms / 1000 * (1 - NOMINAL_SPOT_SAVING if is_discounted else 1))
-    return max(seconds, 1) if held_ms else 0
+    saving = NOMINAL_SPOT_SAVING if job.is_spot and job.engine is Engine.REPLAY else 0
+    return whole_seconds(billed_ms(job) * (1 - saving))
+
+
+def whole_seconds(held_ms: float) -> int:
+    """At least one if an instance was held, so that no cap lets short jobs run for nothing."""
+    return max(round(held_ms / 1000), 1) if held_ms else 0
 
 
 def new_job(

@@ -6,7 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localcloud.environment import ACCOUNT, REGION
-from localcloud.sagemaker_service.jobs.job import TERMINAL, Engine, Status, TrainingJob
+from localcloud.sagemaker_service.jobs.job import (
+    TERMINAL,
+    Engine,
+    Status,
+    TrainingJob,
+    whole_seconds,
+)
 
 ECHOED = (
     "HyperParameters",
@@ -136,7 +142,7 @@ def without_none(**members: Any) -> dict[str, Any]:
 def _training_seconds(job: TrainingJob) -> int | None:
     if job.training_start_ms is None or job.training_end_ms is None:
         return None
-    return round((job.training_end_ms - job.training_start_ms) / 1000)
+    return whole_seconds(job.training_end_ms - job.training_start_ms)
 
 
 def _seconds(epoch_ms: int | None) -> float | None:
