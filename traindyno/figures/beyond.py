@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 
-# A trend over all trials of a cell counts as a drift at this two-sided level.
+# A trend over all trials of a cell, or over the places of a job, counts at this two-sided level.
 DRIFT_P = 0.01
 # A drift may go on for so many times what was seen: its time constant may be this many lengths of a
 # run.

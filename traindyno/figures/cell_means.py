@@ -3,9 +3,12 @@ error.
 """
 
 from collections.abc import Sequence
-from math import log
+from dataclasses import dataclass
+from math import log, sqrt
 from statistics import fmean
 
+from traindyno.figures.beyond import DRIFT_P, NO_RANGE, Range
+from traindyno.figures.distributions import t_quantile
 from traindyno.figures.hosts import STATED_PRIOR
 from traindyno.figures.place_effects import EFFECTS, LEAST_DEGREES, dot, invert, times
 from traindyno.figures.trials import Trial, draws_of
@@ -18,8 +21,20 @@ _MOST_ALIKE = 1e3
 Column = list[float]
 
 
-def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
-    """Means of logarithms, in the order of the cells, each of which has a trial.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedCells:
+    """Means of logarithms, in the order of the cells.
+
+    ``places``: what the place of a run in its job does, beside the mean place that the means are
+    of; empty if it is no more than chance.
+    """
+
+    means: Sequence[float]
+    places: Range = NO_RANGE
+
+
+def fit_cells(cells: Sequence[Sequence[Trial]]) -> FittedCells:
+    """The means of the cells, each of which has a trial.
 
     Cells and places are fixed, blocks and draws of hosts random: the best linear unbiased estimates
     (Henderson 1975), with the stated spread of hosts for each block and draw, and for the error
@@ -43,24 +58,35 @@ def cell_means(cells: Sequence[Sequence[Trial]]) -> list[float]:
         ):
             break
     if not inverse:
-        return [fmean(log(trial.value) for trial in cell) for cell in cells]
+        return FittedCells(means=[fmean(log(trial.value) for trial in cell) for cell in cells])
     observed = _within(values, owner)
     products = times(within_cells, observed)
     least_squares = times(inverse, products)
     fitted = times([*zip(*within_cells, strict=True)], least_squares)
     residual = [value - fit for value, fit in zip(observed, fitted, strict=True)]
     used = sum(map(dot, inverse, gram))
-    error = dot(residual, residual) / max(1.0, len(values) - len(cells) - used)
+    degrees = max(1.0, len(values) - len(cells) - used)
+    error = dot(residual, residual) / degrees
     explained = dot(least_squares, products) - used * error
     is_stated = explained <= STATED_PRIOR.deviation**2 * _trace(gram, count)
     penalty = error / STATED_PRIOR.deviation**2 if is_stated else _LEAST_PENALTY
     penalty = min(_MOST_PENALTY, max(_LEAST_PENALTY, penalty))
-    sizes = times(_inverse(gram, count, penalty) or (), products)
+    inverse = _inverse(gram, count, penalty) or []
+    sizes = times(inverse, products)
     fitted = times([*zip(*effects, strict=True)], sizes)
     without_effects: list[Column] = [[] for _ in cells]
     for cell, value, fit in zip(owner, values, fitted, strict=True):
         without_effects[cell].append(value - fit)
-    return [fmean(own) for own in without_effects]
+    reach = t_quantile(1 - DRIFT_P / 2, degrees)
+    found = [
+        size if abs(size) > reach * sqrt(error * line[index]) else 0.0
+        for index, (size, line) in enumerate(zip(sizes[:count], inverse[:count], strict=True))
+    ]
+    levels = [dot(found, of_trial) for of_trial in zip(*places[:count], strict=True)]
+    return FittedCells(
+        means=[fmean(own) for own in without_effects],
+        places=Range(low=min([0.0, *levels]), high=max([0.0, *levels])),
+    )
 
 
 def _trace(gram: Sequence[Column], fixed: int) -> float:

@@ -19,7 +19,7 @@ from traindyno.figures.blocks import (
     pool_of,
     residuals,
 )
-from traindyno.figures.cell_means import cell_means
+from traindyno.figures.cell_means import fit_cells
 from traindyno.figures.estimates import Comparison, Correction, Estimate, compared, estimate_of_mean
 from traindyno.figures.host_means import difference_over_hosts, mean_over_hosts, one_more_run
 from traindyno.figures.hosts import STATED_PRIOR, HostSpread
@@ -39,6 +39,8 @@ class TrialModel:
     figures: Figures
     #: Logarithms, by column and cell.
     means: Mapping[FigureColumn, Mapping[str, float]] = field(repr=False)
+    #: What the places of runs in jobs do, from the mean place that the means are of.
+    places: Mapping[FigureColumn, Range] = field(default_factory=dict, repr=False)
     #: Correlation of successive trials of a cell, and its upper end by the trials.
     correlation: float = 0.0
     largest_correlation: float = 0.0
@@ -46,6 +48,14 @@ class TrialModel:
     def level(self, cell: str, column: FigureColumn) -> float:
         """The logarithm of the cell's mean, with what the work takes beyond the measured time."""
         return self.means[column][cell] + self.figures.of(cell, column).extra.log_factor
+
+    def place_range(self, cell: str, column: FigureColumn) -> Range:
+        """The cell's runs in shared jobs leave open which place is that of the whole workload; one
+        long run of its own does not.
+        """
+        own = self.figures.of(cell, column)
+        is_open = own.long_mean is None and any(trial.place for trial in own.trials)
+        return self.places.get(column, NO_RANGE) if is_open else NO_RANGE
 
     def inflation(self, count: int) -> float:
         """The factor of the variance of so many trials, because they resemble each other."""
@@ -87,7 +97,9 @@ class TrialModel:
             mean,
             own.values,
             tails=(correction.lower_tail, correction.upper_tail) if correction else None,
-            undecided=own.extra.range.plus(_range_of(own.facts.decisive.range, column)),
+            undecided=own.extra.range.plus(_range_of(own.facts.decisive.range, column)).plus(
+                self.place_range(cell, column)
+            ),
         )
 
     def compare(
@@ -134,12 +146,14 @@ class TrialModel:
 
 def fit_model(figures: Figures) -> TrialModel:
     """All cells' means from one model, of trials that are independent of each other."""
+    fitted = {column: fit_cells([*trials.values()]) for column, trials in figures.columns.items()}
     return TrialModel(
         figures=figures,
         means={
-            column: dict(zip(trials, cell_means([*trials.values()]), strict=True)) if trials else {}
+            column: dict(zip(trials, fitted[column].means, strict=True))
             for column, trials in figures.columns.items()
         },
+        places={column: fit.places for column, fit in fitted.items()},
     )
 
 

@@ -97,7 +97,9 @@ def _predict(
     ]
     return predict_run(
         runs.measured,
-        undecided=facts.decisive.range.plus(time.extra.faults),
+        undecided=facts.decisive.range.plus(time.extra.faults).plus(
+            model.place_range(runs.key, FigureColumn.SECONDS)
+        ),
         others=runs.others,
         hazard=runs.hazard,
         trials=time.trials,
