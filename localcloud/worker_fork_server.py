@@ -28,6 +28,8 @@ from typing import Any
 import boto3
 import botocore.handlers  # noqa: F401  every worker imports it
 
+# AWS's own Python (3.14) reads JSON of any depth that its stack holds; 1,000 levels otherwise.
+DEEPEST_CALLS = 20_000
 LARGEST_REQUEST = 100_000
 LARGEST_ANSWER = 20
 STANDARD_FILES = 3
@@ -154,6 +156,7 @@ def answer(connection: socket.socket, process_id: int) -> None:
 
 def become_worker(request: dict[str, Any], files: list[int]) -> None:
     """Runs the program and ends, as ``python PROGRAM`` does."""
+    sys.setrecursionlimit(DEEPEST_CALLS)
     take_over(files, request["folder"], request["environment"])
     program = request["program"]
     sys.argv = [program]

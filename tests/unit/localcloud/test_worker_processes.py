@@ -195,3 +195,10 @@ def test_another_interpreters_worker_is_started_as_before(
     worker = workers.start(["/bin/echo", "as before"], cwd=str(tmp_path), env={}, **PIPES)
     assert worker.stdout.read() == "as before\n"
     assert worker.wait(timeout=10) == 0
+
+
+def test_a_worker_reads_json_as_deep_as_awss_own_python_does(
+    workers: ForkedWorkers, tmp_path: Path
+) -> None:
+    worker = start(workers, unpack(tmp_path, "len(__import__('json').loads(word))"))
+    assert ask(worker, "[" * 6000 + "]" * 6000)["said"] == 1
