@@ -157,6 +157,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"prompt": [QUESTION], "completion": [ANSWER], "history": '[["What?", "That."]]'},
         "it has a history, which is not read",
     ),
+    "two texts of a turn": (
+        {"messages": [QUESTION, {**ANSWER, "value": "No"}]},
+        "turn 2 has content and value; expected one of them",
+    ),
+    "two roles of a turn": (
+        {"messages": [QUESTION, {**ANSWER, "from": "human"}]},
+        "turn 2 has role and from; expected one of them",
+    ),
     "half a character": (
         {"messages": [QUESTION, {"role": "assistant", "content": "\ud83d"}]},
         "a half of a surrogate pair",

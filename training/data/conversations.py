@@ -250,6 +250,9 @@ def _turn(row: Row, number: int, value: Any) -> Turn:
     if not isinstance(value, dict):
         raise row.refused(f"turn {number} is {described(value)}; expected {KEYS}")
     turn = _without_none(value)
+    for pair in (("role", "from"), ("content", "value")):
+        if set(pair) <= turn.keys():
+            raise row.refused(f"turn {number} has {' and '.join(pair)}; expected one of them")
     named = turn.pop("from", turn.get("role"))
     role = ROLES.get(str(named).strip().casefold())
     if role is None:

@@ -9,7 +9,7 @@ import yaml
 
 from tests.local.forked_programs import Answer, run_command
 from traindyno.api.suite_defaults import CompletedSuite
-from traindyno.slices.estimates.client import choose_goal
+from traindyno.slices.estimates.client import default_goal
 
 PRICES = (
     "region: us-east-1\n"
@@ -132,7 +132,7 @@ def check_cap(work: tuple[str, ...], cap: str, is_left_out: bool, tmp_path: Path
         (MODEL, "--max-usd: it is missing"),
         (WORK[2:], "--task: it is missing"),
         ((), "--task, --model, --data, --max-usd: it is missing"),
-        ((*WORK, "--goal", "cheapest-to"), "expected cheapest or fastest"),
+        ((*WORK, "--goal", "cheapest-to"), "Expected cheapest or fastest"),
         ((*WORK, "--script", "code"), "--script"),
         ((*WORK[:3], "prices.yaml", *WORK[4:]), "workload.model"),
     ],
@@ -151,4 +151,4 @@ def test_missing_or_wrong_options_are_named_and_nothing_is_written(
 def test_the_default_goal_equals_a_suites_without_one(is_local: bool, tmp_path: Path) -> None:
     instance = {"instance": "local.cpu" if is_local else "ml.g5.xlarge"}
     suite = CompletedSuite({"training": instance}, stem="a", folder=tmp_path, is_local=is_local)
-    assert choose_goal(None, is_local=is_local) == suite.document["goal"]
+    assert default_goal(is_local=is_local) == suite.document["goal"]

@@ -54,7 +54,7 @@ def _of_results(verdict: Verdict) -> Iterator[str]:
         )
     if verdict.metric is FigureColumn.INSTANCE_HOURS:
         yield (
-            "No price is known. All cells use one instance type, so they are compared by "
+            "No cost is known. All cells use one instance type, so they are compared by "
             "instance hours."
         )
 

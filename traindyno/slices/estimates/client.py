@@ -38,7 +38,7 @@ from traindyno.slices.estimates.first_suite import (
 from traindyno.slices.estimates.first_suite_text import estimate_texts, suite_text, token_figures
 from traindyno.travelling_files import listed
 
-GOALS = (GoalKind.CHEAPEST, GoalKind.FASTEST)
+GOALS = [GoalKind.CHEAPEST.value, GoalKind.FASTEST.value]
 MOST_HOURS = 4
 NUMBERS = {"examples": int, "max_usd": float}
 TASKS = [task.value for task in Task if task is not Task.SCRIPT]
@@ -86,6 +86,13 @@ def _task(given: str) -> Task:
     return Task(given)
 
 
+def _goal(given: str) -> GoalKind:
+    if given not in GOALS:
+        expected = " or ".join(GOALS)
+        raise typer.BadParameter(str(Unexpected(expected, given, meant=close_to(given, GOALS))))
+    return GoalKind(given)
+
+
 @with_options_of(
     LabChoice,
     refuse("lab", beside=("prices", "quotas"), why="with both files no lab is read"),
@@ -120,7 +127,9 @@ def init(
     goal: Annotated[
         GoalKind | None,
         typer.Option(
-            help="cheapest or fastest; without it, fastest with --local and cheapest elsewhere."
+            help="Without it, fastest with --local and cheapest elsewhere.",
+            parser=_goal,
+            metavar=f"[{'|'.join(GOALS)}]",
         ),
     ] = None,
     max_usd: MaxUsdOption = None,
@@ -137,7 +146,7 @@ def init(
     In a terminal it asks for what is missing.
     """
     refuse_unwritable(file, "FILE")
-    goal = choose_goal(goal, is_local=choice.local)
+    goal = goal or default_goal(is_local=choice.local)
     for name in instance or ():
         _check_type(name)
     _check_template(chat_template)
@@ -173,15 +182,9 @@ def _check_template(file: str | None) -> None:
         raise typer.BadParameter(problem, param_hint="--chat-template")
 
 
-def choose_goal(given: GoalKind | None, *, is_local: bool) -> GoalKind:
-    """The given goal, or the default, which is that of a suite without one."""
-    if given is None:
-        return GoalKind.FASTEST if is_local else GoalKind.CHEAPEST
-    if given not in GOALS:
-        raise typer.BadParameter(
-            refusal(f"got {shown(given.value)}", "cheapest or fastest", ()), param_hint="--goal"
-        )
-    return given
+def default_goal(*, is_local: bool) -> GoalKind:
+    """That of a suite without one."""
+    return GoalKind.FASTEST if is_local else GoalKind.CHEAPEST
 
 
 def _check_type(name: str) -> None:
