@@ -10,6 +10,7 @@ import yaml
 from tests.local.forked_programs import Answer, run_command
 from traindyno.api.suite_defaults import CompletedSuite
 from traindyno.slices.estimates.client import default_goal
+from traindyno.slices.estimates.first_suite import Asked, propose
 
 PRICES = (
     "region: us-east-1\n"
@@ -94,6 +95,17 @@ def test_a_script_has_one_type_of_each_device_and_no_estimate(tmp_path: Path) ->
         "ml.g5.xlarge",
         "ml.g6e.xlarge",
     ]
+
+
+def test_a_script_on_this_machine_has_one_cell_without_settings_that_it_does_not_see(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").write_text("print('trains')\n")
+    script = {"task": "script", "source": "code", "entry_point": "train.py", "examples": 1000}
+    asked = Asked(sections={"workload": script}, folder=tmp_path, local=True)
+    proposal = propose(asked, prices=None, quotas=None, lab=None, say=lambda _: None)
+    assert len(proposal.cells) == 1
 
 
 @pytest.mark.parametrize(("cap", "is_left_out"), [("3", True), ("0.5", False)])

@@ -285,15 +285,17 @@ def _choose_cells(
 
 
 def _local_cells(asked: Asked, suite: CoreSuite, work: EstimatedWork) -> list[Candidate]:
-    """Cells of this machine, which differ in what they train and, but for a script, in batch."""
+    """Cells of this machine, which differ in what they train and in batch; one for a script, which
+    sees neither.
+    """
     first = suite.cells[0].settings
-    is_script = suite.workload.task is Task.SCRIPT
-    batches = LOCAL_BATCHES[:1] if is_script else LOCAL_BATCHES
+    if suite.workload.task is Task.SCRIPT:
+        return [estimate_candidate(work, first)]
     adapters = (None, USUAL_ADAPTER) if _offers_both(asked, suite) else (asked.adapter,)
     return [
         estimate_candidate(work, replace(first, batch_size_per_device=batch, adapter=adapter))
         for adapter in adapters
-        for batch in batches
+        for batch in LOCAL_BATCHES
     ]
 
 
