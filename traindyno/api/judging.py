@@ -10,19 +10,26 @@ from typing import Any
 from traindyno.api.trial_rows import TrialColumns, TrialsInvalid, trials_of
 from traindyno.figures.judge import TrialsFinding, judge_trials
 
-MONEY = frozenset(["usd", "dollar", "dollars", "cost", "costs", "price"])
+MONEY = frozenset(
+    ["usd", "dollar", "dollars", "eur", "euro", "euros", "cents", "cost", "costs", "price"]
+)
 #: Words before any "per" that make a column a cost, of which less is better: seconds per step.
 COSTS = MONEY | {
+    "microseconds",
     "ms",
-    "s",
+    "msec",
+    "milliseconds",
     "sec",
     "secs",
     "second",
     "seconds",
+    "mins",
     "minute",
     "minutes",
+    "hrs",
     "hour",
     "hours",
+    "days",
     "time",
     "latency",
     "duration",
@@ -34,12 +41,16 @@ COSTS = MONEY | {
     "perplexity",
     "error",
 }
+#: Costs only before a "per": us_per_token, but not us_east_tokens_per_second or min_throughput.
+SHORT_COSTS = frozenset(["ns", "us", "s", "min", "hr", "h"])
 #: Names of which more is better, as of anything else per something: tokens per second.
 RATES = frozenset(
     [
         "throughput",
         "rate",
         "speed",
+        "speedup",
+        "bandwidth",
         "mfu",
         "hfu",
         "flops",
@@ -55,7 +66,19 @@ RATES = frozenset(
 PER = "per"
 #: Before one of ``UNITS`` they are a rate without a "per": tokens_sec. A step_s is a time.
 COUNTED = frozenset(
-    ["samples", "tokens", "images", "steps", "sequences", "iterations", "it", "examples", "rows"]
+    [
+        "samples",
+        "tokens",
+        "tok",
+        "images",
+        "img",
+        "steps",
+        "sequences",
+        "iterations",
+        "it",
+        "examples",
+        "rows",
+    ]
 )
 UNITS = frozenset(["s", "sec", "second", "minute", "hour"])
 #: Where a word begins in samplesPerSecond and in USDPerRun.
@@ -75,9 +98,10 @@ def better_of(value: str) -> Better:
     name that says neither.
     """
     amount = _amount(value)
-    if COSTS.intersection(amount):
+    is_per = len(amount) < len(_words(value))
+    if COSTS.intersection(amount) or (is_per and amount[-1] in SHORT_COSTS):
         return Better.LESS
-    is_rate = len(amount) < len(_words(value)) or not RATES.isdisjoint(amount)
+    is_rate = is_per or not RATES.isdisjoint(amount)
     return Better.GREATER if is_rate else Better.LESS
 
 
@@ -95,9 +119,9 @@ def _words(value: str) -> list[str]:
 
 
 def _amount(value: str) -> list[str]:
-    """The words before "per"."""
+    """The words before "per", which is not the first word: a per_step_time is a time."""
     words = _words(value)
-    return words[: words.index(PER)] if PER in words else words
+    return words[: words.index(PER, 1)] if PER in words[1:] else words
 
 
 def judge(

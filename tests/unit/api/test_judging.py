@@ -129,6 +129,10 @@ def test_better_overrides_the_name() -> None:
         ("tokens_sec samples_s it_s imagesSec val_steps_second tokens_sec_gpu", "greater"),
         ("timePerStep msPerToken USDPerRun USDPer1MTokens stepTime evalLoss", "less"),
         ("step_s step_sec tokens_ms steps_seconds steps_time it_ms token_seconds", "less"),
+        ("min_per_epoch mins_per_epoch hrs_per_run us_per_token µs_per_token ms_tok", "less"),
+        ("milliseconds_per_step eur_per_run cents_per_1k_tokens per_step_time", "less"),
+        ("tok_s img_sec throughput_tok_s speedup min_throughput h100_tokens_per_second", "greater"),
+        ("s3_samples_per_second per_gpu_tokens_per_second us_east_tokens_per_second", "greater"),
     ],
 )
 def test_the_name_of_the_value_gives_the_better_direction(names: str, better: str) -> None:
