@@ -106,8 +106,8 @@ def better_of(value: str) -> Better:
 
 
 def is_money(value: str) -> bool:
-    """Whether a column is money, by its name."""
-    return not MONEY.isdisjoint(_amount(value))
+    """Whether a column is money, or work per money, by its name."""
+    return not MONEY.isdisjoint(_words(value))
 
 
 def _words(value: str) -> list[str]:

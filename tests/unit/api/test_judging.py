@@ -573,7 +573,11 @@ def test_an_undecided_finding_marks_no_cell_as_the_best(rows: dict[str, Sequence
 
 def test_only_a_table_of_costs_knows_prices(tmp_path: Path) -> None:
     path = tmp_path / "trials.jsonl"
-    path.write_text("\n".join(json.dumps({**row, "usd": 1}) for row in rows_of(a=1.0, b=2.0)))
-    for value, is_unknown in (("seconds", True), ("usd", False)):
+    path.write_text(
+        "\n".join(
+            json.dumps({**row, "usd": 1, "tokens_per_usd": 2}) for row in rows_of(a=1.0, b=2.0)
+        )
+    )
+    for value, is_unknown in (("seconds", True), ("usd", False), ("tokens_per_usd", False)):
         output = run(str(path), "--value", value, "--cell", "config")[1]
         assert ("Prices are unknown" in output) == is_unknown
