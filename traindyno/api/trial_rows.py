@@ -83,7 +83,7 @@ def trials_of(rows: Sequence[Mapping[str, Any]], columns: TrialColumns) -> Trial
         # a block stands for hosts that are unknown: its trials are no draws of their own
         hosts = None if columns.block is None else frozenset([block])
         if columns.host is not None:
-            hosts = frozenset(_text(row, number, columns.host).split())
+            hosts = frozenset(_hosts(row, number, columns.host))
         trial = Trial(value=values[place].number, hosts=hosts, block=block)
         trials.setdefault(JOINT.join(names), []).append(trial)
     _require_scatter(trials, columns)
@@ -224,6 +224,18 @@ def _text(row: Mapping[str, Any], number: int, column: str) -> str:
     if not text or text.lower() == "nan":
         raise TrialsInvalid(f"row {number}, column {shown(column)}: got nothing, expected a name")
     return text
+
+
+def _hosts(row: Mapping[str, Any], number: int, column: str) -> list[str]:
+    """The machines of a trial. ``node 1`` is refused, since ``node 2`` would share one with it."""
+    text = _text(row, number, column)
+    names = text.split()
+    if len({name.isdecimal() for name in names}) > 1:
+        raise TrialsInvalid(
+            f"row {number}, column {shown(column)}: got {shown(text)}, expected a machine's name "
+            "without a space, or several with spaces between them"
+        )
+    return names
 
 
 def _require_scatter(trials: Mapping[str, Sequence[Trial]], columns: TrialColumns) -> None:

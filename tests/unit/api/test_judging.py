@@ -184,6 +184,14 @@ def test_one_host_of_each_cell_leaves_the_spread_of_hosts() -> None:
     assert "further hosts" in finding_text(finding)
 
 
+def test_a_machine_whose_name_has_a_space_is_refused_before_it_is_read_as_two() -> None:
+    rows = [{**row, "node": f"node {row['trial']}"} for row in rows_of(a=1.0, b=1.1)]
+    message = 'row 1, column "node": got "node 0", expected a machine\'s name without a space'
+    with pytest.raises(TrialsInvalid, match=message):
+        of(rows, host="node")
+    assert of([{**row, "node": "0 1"} for row in rows], host="node").best.cell == "a"
+
+
 def test_a_drift_is_seen_only_in_a_known_order() -> None:
     rows = [
         {**row, "seconds": row["seconds"] * (1 + 0.02 * row["trial"])}

@@ -51,7 +51,10 @@ def judge(
         str | None,
         typer.Option(help="The column of what trials of different cells share, such as a day."),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="The column of the machine.")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="The column of the machine; of several, names with spaces between."),
+    ] = None,
     order: Annotated[
         str | None, typer.Option(help="The column of when a trial ran: numbers or dates.")
     ] = None,
