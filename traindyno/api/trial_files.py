@@ -55,7 +55,7 @@ def _csv_rows(path: Path) -> list[Row]:
         heading = next((line for line in file if line.strip()), "")
         delimiter = max(DELIMITERS, key=heading.count)
         file.seek(0)
-        lines = csv.reader(file, delimiter=delimiter, strict=True)
+        lines = csv.reader(file, delimiter=delimiter, strict=True, skipinitialspace=True)
         names = [name.strip() for name in next(filter(_has_text, lines), [])]
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
@@ -84,9 +84,11 @@ def _json_rows(path: Path) -> list[Row]:
         if text.lstrip().startswith("["):
             rows = json.loads(text)
         else:
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+            rows = [json.loads(line) for line in text.split("\n") if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise TrialsInvalid(f"{path} is no JSON: {error}") from error
+        raise TrialsInvalid(
+            f"{path} is neither a JSON list nor JSON lines, an object in each: {error}"
+        ) from error
     listed = list[Row](rows)
     for number, row in enumerate(listed, start=1):
         if not isinstance(row, Mapping):

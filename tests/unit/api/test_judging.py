@@ -445,10 +445,29 @@ def test_a_broken_table_is_named_with_its_line(text: str, message: str, tmp_path
     assert message in str(error)
 
 
-def test_empty_lines_stand_before_a_heading(tmp_path: Path) -> None:
-    path = tmp_path / "trials.csv"
-    path.write_text("\n \nconfig;seconds\na;1\nb;2\nb;2.1\n")
-    assert run(str(path), "--value", "seconds", "--cell", "config")[0] == 0
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("empty lines before.csv", "\n \nconfig;seconds\na;1\nb;2\nb;2.1\n"),
+        ("spaces before quotes.csv", 'config, "seconds"\n"a", "1"\nb, "2"\nb, 2.1\n'),
+        (
+            "end of a line in a text.jsonl",
+            '{"config": "a", "seconds": 1}\n{"config": "b", "seconds": 2, "note": "\u2028"}\r\n'
+            '{"config": "b", "seconds": 2.1}',
+        ),
+    ],
+)
+def test_odd_tables_are_read(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    status, _, error = run(str(tmp_path / name), "--value", "seconds", "--cell", "config")
+    assert status == 0, error
+
+
+def test_an_object_over_several_lines_is_no_table(tmp_path: Path) -> None:
+    path = tmp_path / "trials.json"
+    path.write_text(json.dumps({"trials": []}, indent=1))
+    _, _, error = run(str(path), "--value", "seconds", "--cell", "config")
+    assert "is neither a JSON list nor JSON lines" in str(error)
 
 
 def test_a_missing_file_or_one_without_a_table_is_refused(tmp_path: Path) -> None:
