@@ -162,8 +162,12 @@ def gate_lines(gate: Gate | None) -> Iterator[str]:
             yield f"Open: the trials can't tell whether a change exceeds {tolerance}."
     for figure in gate.of(GateFinding.OPEN):
         yield _open_text(figure)
-    if DEARER not in gate.worse:
-        yield "Cost is not judged: a price is unknown."
+    priced = [figure.label for figure in gate.figures if figure.worse == DEARER]
+    timed = [figure.label for figure in gate.figures if figure.comparison]
+    unpriced = [label for label in timed if label not in priced]
+    if unpriced:
+        of_cells = f" of {joined(unpriced)}" if priced else ""
+        yield f"Cost{of_cells} is not judged: a price is unknown."
     if gate.dropped:
         names = "; ".join(gate.dropped)
         yield f"Not judged, since the baseline's race did not run them again: {names}."

@@ -90,6 +90,17 @@ def test_an_unknown_price_leaves_the_time() -> None:
     ]
 
 
+def test_a_cell_without_a_price_is_named_beside_one_with_a_price() -> None:
+    new = record("new", STEADY, STEADY)
+    unknown = replace(PRICE, usd_per_instance_hour=None)
+    results = (*new.results[:3], *(replace(result, price=unknown) for result in new.results[3:]))
+    compared = compare_executions(record("old", STEADY, STEADY), replace(new, results=results))
+    assert list(gate_lines(check_gate(compared, 0.1))) == [
+        "Passed: no cell is slower or dearer by more than 10 %.",
+        "Cost of fsdp is not judged: a price is unknown.",
+    ]
+
+
 def test_one_trial_or_none_leaves_the_gate_open_with_the_reason(snapshot: Snapshot) -> None:
     old = record("old", STEADY)
     (figure, _) = check_gate(compare_executions(old, record("new", (3.0,))), 0.1).figures
@@ -102,6 +113,7 @@ def test_one_trial_or_none_leaves_the_gate_open_with_the_reason(snapshot: Snapsh
     )
     gate = check_gate(compare_executions(old, lost), 0.1)
     assert gate.finding is GateFinding.OPEN
+    assert "price" not in "".join(gate_lines(gate))
     snapshot(gate.figures[0].reason)
 
 
