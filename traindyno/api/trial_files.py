@@ -10,6 +10,7 @@ from typing import Any
 
 from traindyno.api.trial_rows import TrialColumns, TrialsInvalid
 from traindyno.core.documents.problems import shown
+from traindyno.core.measurement.steady_window import LEAST_STEADY_STEPS
 from traindyno.core.measurement.throughput import Throughput, measure_table, measure_throughput
 from traindyno.core.step_log.content import Session, StepLog
 from traindyno.core.step_log.reader import StepLogInvalid, read_step_log
@@ -140,10 +141,12 @@ def _lines(file: Path) -> list[str]:
 
 def _launches(log: StepLog, place: Path) -> Iterator[Row]:
     for number, session in enumerate(log.sessions, start=1):
-        throughput = _throughput(session) if session.common_steps else None
+        steps = len(session.common_steps)
+        throughput = _throughput(session) if steps > LEAST_STEADY_STEPS else None
         if throughput is None:
             raise TrialsInvalid(
-                f"{place}, launch {number}: its steps are too few for a rate after the warm-up"
+                f"{place}, launch {number}: got {steps} steps, expected "
+                f"{LEAST_STEADY_STEPS + 1} or more, with samples, for a rate after the warm-up"
             )
         hosts = {
             process.environment.host_id

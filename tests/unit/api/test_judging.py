@@ -527,6 +527,15 @@ def test_step_logs_of_a_workstation_are_judged_without_a_suite(tmp_path: Path) -
     assert output.startswith("Use compiled: its value is the lowest.")
 
 
+def test_a_run_too_short_for_a_warm_up_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "compiled" / "1"
+    folder.mkdir(parents=True)
+    lines = log_lines(step_seconds=[30.0, 20.0, 0.1, 0.1, 0.1])
+    (folder / file_name().rpartition("/")[2]).write_text("\n".join(lines))
+    _, _, error = run(str(tmp_path))
+    assert "compiled/1, launch 1: got 5 steps, expected 6 or more, with samples" in str(error)
+
+
 def test_a_folder_without_step_logs_is_refused_with_the_layout(tmp_path: Path) -> None:
     _, _, error = run(str(tmp_path))
     assert "expected FOLDER/CELL/TRIAL/…/rank-*.jsonl" in str(error)
