@@ -85,7 +85,11 @@ def read_plan_inputs(
         if snapshot and isinstance(error, NO_SETTINGS) and region in (None, SNAPSHOT_REGION):
             defaults = {
                 quota.name: QuotaReading(
-                    quota=quota, applied=None, default=quota.default, in_use=None
+                    quota=quota,
+                    applied=None,
+                    default=quota.default,
+                    in_use=None,
+                    region=SNAPSHOT_REGION,
                 )
                 for quota in needed
             }

@@ -109,7 +109,10 @@ class Quotas:
         unread = [quota.name for quota, reading in readings.items() if reading is None]
         named = find_by_name(self._service_quotas, unread) if unread else {}
         return {
-            quota.name: reading or self._limit_by_name(quota, named.get(quota.name))
+            quota.name: replace(
+                reading or self._limit_by_name(quota, named.get(quota.name)),
+                region=self._service_quotas.meta.region_name,
+            )
             for quota, reading in readings.items()
         }
 

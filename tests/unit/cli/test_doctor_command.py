@@ -239,7 +239,9 @@ def test_the_page_lists_the_index_that_run_and_watch_query() -> None:
         (
             {"quotas": {QUOTAS[0]: 0.0}},
             QUOTAS[0],
-            "needed by suites/smoke_aws.yaml; ask for it: aws service-quotas",
+            "needed by suites/smoke_aws.yaml; ask for it: aws service-quotas "
+            "request-service-quota-increase --service-code sagemaker --quota-code L-611FA074 "
+            "--desired-value 1 --region us-east-1",
         ),
         (
             {"quotas": {QUOTAS[1]: 0.0}},

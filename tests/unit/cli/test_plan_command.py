@@ -165,6 +165,7 @@ def test_every_refusal_comes_with_its_request_and_exit_status_2(tmp_path: Path) 
         "limits.max_usd",
         "limits.max_hours",
         "aws service-quotas request-service-quota-increase",
+        "--desired-value 1 --region us-east-1",
     ):
         assert words in answer.errors
     assert answer.errors.splitlines()[-1] == "can't start: 3 reasons above"
@@ -184,6 +185,7 @@ def test_without_aws_settings_prices_are_of_a_snapshot_and_quotas_of_a_new_accou
         "prices are of a snapshot of us-east-1, not AWS's, and quotas are a new account's"
         in answer.errors
     )
+    assert "--desired-value 1 --region us-east-1" in answer.errors
     snapshot(planned["why_no_history"])
     assert answer.status == 2  # a new account has none of these instances
 

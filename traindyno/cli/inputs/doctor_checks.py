@@ -124,7 +124,7 @@ def _check_quota(reading: QuotaReading, needed_by: str) -> Check:
     advice = None
     if reading.limit < 1:
         advice = (
-            f"needed by {needed_by}; ask for it: {reading.quota.how_to_ask(1)}; AWS answers within "
+            f"needed by {needed_by}; ask for it: {reading.how_to_ask(1)}; AWS answers within "
             "hours or days"
         )
     return Check(subject=reading.quota.name, found=str(reading.limit), advice=advice)

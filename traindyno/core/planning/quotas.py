@@ -4,7 +4,7 @@ use.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -53,13 +53,6 @@ class Quota:
     counts: Counted | None = None
     instance_type: str | None = None
 
-    def how_to_ask(self, value: int) -> str:
-        """How to request this value. A quota without a known code is requested in the console."""
-        if self.code is None:
-            return f'"{self.name}" in the Service Quotas console, {value}'
-        command = f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
-        return f"{command} --quota-code {self.code} --desired-value {value}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaReading:
@@ -67,6 +60,7 @@ class QuotaReading:
 
     ``is_not_listed`` says that Service Quotas was searched, and lists no quota of this name.
     ``unknown_because`` says why it answers without the value. ``in_use_as_of`` is in epoch seconds.
+    ``region`` is None where nothing says which one it is.
     """
 
     quota: Quota
@@ -77,6 +71,16 @@ class QuotaReading:
     in_use_as_of: float | None = None
     is_not_listed: bool = False
     unknown_because: str | None = None
+    region: str | None = field(default=None, compare=False)
+
+    def how_to_ask(self, value: int) -> str:
+        """How to request this value. A quota without a known code is requested in the console."""
+        quota = self.quota
+        if quota.code is None:
+            return f'"{quota.name}" in the Service Quotas console, {value}'
+        command = f"aws service-quotas request-service-quota-increase --service-code {SERVICE_CODE}"
+        where = f" --region {self.region}" if self.region else ""
+        return f"{command} --quota-code {quota.code} --desired-value {value}{where}"
 
     @property
     def limit(self) -> int | None:
@@ -187,7 +191,7 @@ class GivenQuotas:
         """Readings of these quotas only; one that the file does not name is unknown, AWS's default
         included.
         """
-        return {quota.name: self._read(quota) for quota in quotas}
+        return {quota.name: replace(self._read(quota), region=self.region) for quota in quotas}
 
     def _read(self, quota: Quota) -> QuotaReading:
         given = self.quotas.get(quota.name)
@@ -229,9 +233,9 @@ def _problems(spelt: Mapping[str, Any]) -> Iterator[Problem]:
             expected = 'a name of Service Quotas, such as "ml.p4d.24xlarge for training job usage"'
             meant = get_close_matches(str(name), known_quotas(), n=1)
             yield Problem(path=path, message=refusal(f"got {shown(name)}", expected, meant))
-        for field, value in given.items():
+        for part, value in given.items():
             if isinstance(value, int) and value < 0:
-                yield Problem(path=f"{path}.{field}", message=f"got {value}, expected 0 or more")
+                yield Problem(path=f"{path}.{part}", message=f"got {value}, expected 0 or more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,4 +156,4 @@ def refuse_quota(reading: QuotaReading | None, needed: int, what: str) -> Iterat
     origin = "applied" if reading.applied is not None else "AWS's default"
     named = f'"{quota.name}" ({quota.code or "code unknown"})'
     problem = f"{what} needs {needed} of quota {named}, which is {reading.limit} ({origin})"
-    yield f"{problem}\n  ask for it: {quota.how_to_ask(needed)}"
+    yield f"{problem}\n  ask for it: {reading.how_to_ask(needed)}"
