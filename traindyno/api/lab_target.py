@@ -1,6 +1,7 @@
 """The lab that a call uses: which one, and what it is once it is found in its account."""
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ class LabTarget:
     executions: Executions
     services: LabServices
     features: Sequence[Feature]
+    #: The options of a region and a profile that were chosen.
+    account: str = ""
 
     @property
     def results(self) -> ResultsBucket:
@@ -49,7 +52,8 @@ class LabTarget:
         """The options that select the same lab in another command."""
         if self.is_local:
             return " --local"
-        return "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
+        lab = "" if self.deployment.lab == DEFAULT_LAB else f" --lab {self.deployment.lab}"
+        return f"{lab}{self.account}"
 
     def describe(self, execution_id: str) -> Execution:
         """Raises ExecutionUnknown, which names the executions that were probably meant, and the
@@ -163,6 +167,11 @@ class Lab:
             executions=Executions(clients.stepfunctions(), deployment.state_machine_arn),
             services=open_services(environment),
             features=FEATURES,
+            account="".join(
+                f" --{name} {shlex.quote(value)}"
+                for name in ("region", "profile")
+                if (value := getattr(self, name))
+            ),
         )
 
     @contextmanager

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import boto3
 import pytest
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from tests.unit.cli.test_bad_values import leaves
 from tests.unit.cli.test_execution_receipt import target_of
 from tests.unit.planned_lab import empty_lab
+from traindyno.api import lab_target
 from traindyno.api.lab_target import Lab, LabTarget
 from traindyno.aws import clients
 from traindyno.aws.deployment import LabNotDeployed
@@ -77,6 +79,17 @@ def test_a_chosen_account_is_used_by_later_clients(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     AccountChoice(profile="work").choose()
     assert os.environ["AWS_PROFILE"] == "work"
+
+
+def test_proposed_commands_name_the_chosen_region_and_profile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = SimpleNamespace(lab="mine", table="t", bucket="b", state_machine_arn="arn")
+    monkeypatch.setattr(lab_target, "find_deployment", lambda *_: found)
+    for name in ("clients", "open_services"):
+        monkeypatch.setattr(lab_target, name, MagicMock())
+    target = Lab(name="mine", region="eu-west-1", profile="my work").find()
+    assert target.option == " --lab mine --region eu-west-1 --profile 'my work'"
 
 
 def help_texts(command: Any) -> Iterator[str]:
