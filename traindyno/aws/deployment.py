@@ -39,15 +39,15 @@ def find_deployment(cloudformation: "CloudFormationClient", lab: str) -> Deploym
         region = cloudformation.meta.region_name
         raise LabNotDeployed(
             f"lab {lab}: no stack {stack_name} in {region}; deploy it with: cdk deploy --all -c "
-            f"lab={lab}"
+            f"lab={lab} --region {region}"
         )
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     missing = sorted(output for output in LabOutput if output not in outputs)
     if missing:
         status = stack["StackStatus"]
+        then = "wait for its end" if status == "CREATE_IN_PROGRESS" else "deploy it again"
         raise LabNotDeployed(
-            f"lab {lab}: stack {stack_name} is {status} and lacks {', '.join(missing)}; deploy it "
-            "again"
+            f"lab {lab}: stack {stack_name} is {status} and lacks {', '.join(missing)}; {then}"
         )
     return Deployment(
         lab=lab,

@@ -126,11 +126,12 @@ def test_a_missing_or_unfinished_lab_says_how_to_deploy_it() -> None:
         )
         stubber.add_response("describe_stacks", stack(Table="t"))
         with pytest.raises(
-            LabNotDeployed, match=r"no stack traindyno-lab in us-east-1.*cdk deploy"
+            LabNotDeployed,
+            match=r"no stack traindyno-lab in us-east-1.*cdk deploy.* --region us-east-1",
         ):
             find_deployment(client, "traindyno")
         with pytest.raises(
-            LabNotDeployed, match="CREATE_IN_PROGRESS and lacks LabJobs, ResultsBucket"
+            LabNotDeployed, match=r"CREATE_IN_PROGRESS and lacks LabJobs, ResultsBucket.*; wait"
         ):
             find_deployment(client, "traindyno")
 
