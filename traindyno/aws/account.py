@@ -36,6 +36,9 @@ SETTINGS_ERRORS = (
     exceptions.InvalidConfigError,
     exceptions.InfiniteLoopConfigError,
 )
+# Of these, the ones of a session that has expired or was not begun; most don't say what to do.
+SESSION_ERRORS = (exceptions.SSOError, exceptions.TokenRetrievalError)
+SIGN_IN = "; sign in again, for example with `aws sso login`"
 # What AWS answers to credentials that have expired or are none.
 REFUSED_CREDENTIALS = {
     "ExpiredToken",
@@ -60,9 +63,10 @@ class AccountUnreachable(TraindynoError):
 def settings_problem(error: Exception) -> str | None:
     """What is wrong with the AWS settings; None for an error that has another cause."""
     if isinstance(error, SETTINGS_ERRORS):
-        return str(error).rstrip(".")
+        return str(error).rstrip(".") + SIGN_IN * isinstance(error, SESSION_ERRORS)
     code = error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
-    return f"AWS refuses the credentials ({code})" if code in REFUSED_CREDENTIALS else None
+    again = SIGN_IN * ("Expired" in str(code))
+    return f"AWS refuses the credentials ({code}){again}" if code in REFUSED_CREDENTIALS else None
 
 
 def use_profile(profile: str | None) -> None:

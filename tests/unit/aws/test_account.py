@@ -91,6 +91,15 @@ def test_refused_credentials_are_named(code: str) -> None:
         raise answered(code)
 
 
+def test_an_expired_session_is_begun_again() -> None:
+    expired = exceptions.TokenRetrievalError(provider="sso", error_msg="Token has expired")
+    for error in (expired, answered("ExpiredTokenException")):
+        assert str(settings_problem(error)).endswith(
+            "sign in again, for example with `aws sso login`"
+        )
+    assert "sign in" not in str(settings_problem(answered("InvalidAccessKeyId")))
+
+
 @pytest.mark.parametrize(
     "error", [answered("AccessDenied"), answered("Throttling"), ValueError("x")]
 )

@@ -169,7 +169,10 @@ def _guarded(subject: str, check: Callable[[], Any]) -> Any:
     try:
         return check()
     except (ClientError, BotoCoreError) as error:
-        settings = "name an account with --region and --profile, or set one up with `aws configure`"
+        settings = (
+            "name an account with --region and --profile, or set one up with `aws configure`, or "
+            "sign in again if a session has expired (`aws sso login`)"
+        )
         advice = (
             settings if settings_problem(error) else "allow this call, or check your AWS settings"
         )
