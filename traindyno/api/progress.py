@@ -14,6 +14,7 @@ from botocore.exceptions import BotoCoreError
 
 from traindyno.api.execution_state import Leader, RunningJob, State, read_state
 from traindyno.api.lab_target import LabTarget
+from traindyno.aws.account import settings_problem
 from traindyno.aws.executions import UNSUCCESSFUL, Execution
 from traindyno.core.costs.quantity_text import (
     estimate_text,
@@ -209,7 +210,9 @@ def observe(
                 find_stall() or f"the lab has not answered for {time.monotonic() - began:.0f} s"
             )
         if isinstance(state, BotoCoreError):
-            raise CloudUnreachable(f"the lab does not answer: {find_stall() or state}") from state
+            raise CloudUnreachable(
+                f"the lab does not answer: {find_stall() or settings_problem(state) or state}"
+            ) from state
         if isinstance(state, BaseException):
             raise state
         yield state

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 import typer
+from botocore.exceptions import TokenRetrievalError
 
 from tests.sentences import Snapshot
 from tests.unit.store.samples import ROW
+from traindyno.api.execution_state import State
+from traindyno.api.progress import CloudUnreachable, observe
 from traindyno.api.reports import ReportUnwritable, write_report
 from traindyno.cli import main
 from traindyno.cli.commands import run_commands
@@ -96,6 +99,24 @@ def test_interrupted_command_says_the_hourly_cost_of_running_jobs_on_aws(
     (line,) = interrupted(Target(is_local=False), monkeypatch)
     # 2 jobs × 3 instances × $6.20
     assert "2 training jobs running at $37.20 per hour" in line
+
+
+@pytest.mark.parametrize(("is_local", "told"), [(True, 0), (False, 1)])
+def test_a_session_that_expires_leaves_the_command_to_watch_again(
+    is_local: bool, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The local cloud runs nothing any more where it can't be reached."""
+    lines: list[str] = []
+
+    def read() -> State:
+        raise TokenRetrievalError(provider="sso", error_msg="Token has expired")
+
+    monkeypatch.setattr(run_commands, "follow", lambda *_: next(observe(read, lambda: None, 0.0)))
+    monkeypatch.setattr(run_commands, "tell", lines.append)
+    with pytest.raises(CloudUnreachable, match="has expired; sign in again"):
+        follow_to_end(Target(is_local=is_local), "demo-1")  # type: ignore[arg-type]
+    assert len(lines) == told
+    assert all("not demo-1; watch it again: traindyno watch demo-1" in line for line in lines)
 
 
 def test_a_second_interruption_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

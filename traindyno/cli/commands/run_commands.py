@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from botocore.exceptions import ClientError
 
 from traindyno.api.lab_target import LabTarget
 from traindyno.api.plans import file_lines, start_suite
-from traindyno.api.progress import Display, follow
+from traindyno.api.progress import CloudUnreachable, Display, follow
 from traindyno.api.reports import ExecutionFailed, FoundReport, read_report, write_report
 from traindyno.api.suite_loading import load_startable_suite
 from traindyno.aws.executions import EXECUTION_NAME_RULE, Execution
@@ -197,6 +198,13 @@ def follow_to_end(target: LabTarget, execution: str, display: Display | None = N
                 f"{where}"
             )
         raise typer.Exit(INTERRUPTED) from None
+    except (CloudUnreachable, ClientError):
+        if not target.is_local:
+            tell(
+                f"this ends the command only, not {execution}; watch it again: traindyno watch "
+                f"{execution}{target.option}"
+            )
+        raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
