@@ -114,6 +114,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"messages": [{"role": "user", "content": [{"type": "image"}]}, ANSWER]},
         "turn 1 has a part that is str 'image'; expected texts",
     ),
+    "a part alone": (
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "a"}}, ANSWER]},
+        "turn 1 has a part that is dict \"{'type': 'text', 'text': 'a'}\"; expected texts",
+    ),
     "other columns": (
         {"question": "a", "response": "b"},
         "its columns with a value are question, response; expected messages, conversations",

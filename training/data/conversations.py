@@ -270,7 +270,7 @@ def _turn(row: Row, number: int, value: Any) -> Turn:
 def _check_parts(row: Row, number: int, content: Any) -> None:
     parts = content if isinstance(content, list) else [content]
     for part in parts:
-        kind = part.get("type", "text") if isinstance(part, dict) else None
+        kind = part.get("type", "text") if isinstance(part, dict) and part is not content else None
         if kind != "text" or not isinstance(part.get("text"), str):
             wrong = described(part if kind in (None, "text") else kind)
             raise row.refused(f"turn {number} has a part that is {wrong}; expected texts")
