@@ -118,6 +118,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"messages": [{"role": "user", "content": {"type": "text", "text": "a"}}, ANSWER]},
         "turn 1 has a part that is dict \"{'type': 'text', 'text': 'a'}\"; expected texts",
     ),
+    "an answer of weight 0": (
+        {"messages": [QUESTION, {**ANSWER, "weight": 0}, QUESTION, ANSWER]},
+        "a turn of assistant has another weight or train than 1, which is not read; expected",
+    ),
     "other columns": (
         {"question": "a", "response": "b"},
         "its columns with a value are question, response; expected messages, conversations",

@@ -32,6 +32,8 @@ ROLES = {
 }
 #: Turns with one of these may have no text.
 BESIDE_TEXT = ("tool_calls", "reasoning_content", "thinking")
+#: Of answers that don't count, these are 0 or false.
+OF_LOSS = ("weight", "train")
 #: The results of tools may be empty.
 OF_TOOLS = ("tool", "function")
 KEYS = "role and content, or from and value"
@@ -188,8 +190,7 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
     if system:
         turns = [{"role": "system", "content": system}, *turns]
         prompt_turns = None if prompt_turns is None else prompt_turns + 1
-    if all(turn["role"] != ASSISTANT for turn in turns):
-        raise row.refused(f"the conversation has no turn of {ASSISTANT}; expected an answer")
+    _check_answers(row, turns[prompt_turns:])
     return Chat(
         file=row.file,
         number=row.number,
@@ -198,6 +199,17 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
         tools=tools,
         template_arguments=_given(row, "chat_template_kwargs", values, dict) or {},
     )
+
+
+def _check_answers(row: Row, turns: Sequence[Turn]) -> None:
+    answers = [turn for turn in turns if turn["role"] == ASSISTANT]
+    if not answers:
+        raise row.refused(f"the conversation has no turn of {ASSISTANT}; expected an answer")
+    if any(answer.get(name, 1) != 1 for answer in answers for name in OF_LOSS):
+        raise row.refused(
+            f"a turn of {ASSISTANT} has another {' or '.join(OF_LOSS)} than 1, which is not read; "
+            "expected answers that all count, or those that don't in prompt, before a completion"
+        )
 
 
 def _completed(row: Row, prompt: str, completion: object) -> PromptedText:
