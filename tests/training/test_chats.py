@@ -137,6 +137,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "an empty completion": ({"prompt": "a", "completion": ""}, "the completion is str ''"),
     "no object": ([1], "it is list '[1]'; expected an object"),
     "tools": ({**CHATS["one turn"], "tools": "add"}, "tools is text and no JSON"),
+    "a call that is a text": (
+        {"messages": [QUESTION, {**ANSWER, "tool_calls": ["add"]}]},
+        "tool_calls has str 'add'; expected functions with a name",
+    ),
     "a system of no text": (
         {**CHATS["one turn"], "system": ["Be brief."]},
         "system is list \"['Be brief.']\"; expected text",
@@ -331,6 +335,21 @@ def test_a_tool_is_in_the_text_of_its_template_of_the_dictionary() -> None:
     plain, with_tools = rows_of(rows, tokenizer)
     assert not text_of(plain.tokens, tokenizer).startswith("add ")
     assert text_of(with_tools.tokens, tokenizer).startswith("add ")
+
+
+def test_arguments_of_a_call_as_json_are_those_of_a_mapping() -> None:
+    tokenizer = chat_tokenizer(template_of("llama3_1"))
+    turns = []
+    for arguments in ({"a": 2}, '{"a": 2}', "", '{"a": null}'):
+        call = {"type": "function", "function": {"name": "add", "arguments": arguments}}
+        turns.append({"role": ANSWER["role"], "content": None, "tool_calls": [call]})
+    rows = rows_of([{"messages": [QUESTION, turn]} for turn in turns], tokenizer, length=10_000)
+    told = [answers_of(row, tokenizer)[0].partition('"parameters": ')[2] for row in rows]
+    ends = ['{"a": 2}', '{"a": 2}', "{}", '{"a": null}']
+    assert told == [f"{end}}}<|eot_id|>" for end in ends]
+    without = {"messages": [QUESTION, {**ANSWER, "tool_calls": []}]}
+    (row,) = rows_of([without], tokenizer, length=10_000)
+    assert answers_of(row, tokenizer) == ["It is 5.<|eot_id|>"]
 
 
 def test_arguments_of_a_template_come_from_the_suite_and_the_row() -> None:

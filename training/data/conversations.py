@@ -151,7 +151,7 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
         for name in form
     )
     system = _text(row, "system", values)
-    tools = _given(row, "tools", values, list)
+    tools = _functions(row, "tools", values)
     if len(form) == 2 and values.get("history") not in NO_HISTORY:
         raise row.refused("it has a history, which is not read; expected all turns in messages")
     if form == ("prompt", "completion") and isinstance(first, str):
@@ -244,12 +244,26 @@ def _given(row: Row, name: str, values: Mapping[str, Any], kind: type) -> Any:
     """The list or the mapping in the column ``name``, also as JSON; None for an empty one."""
     value = values.get(name)
     try:
-        content = json.loads(value) if isinstance(value, str) and value.strip() else value
+        content = (
+            json.loads(value) if isinstance(value, str) and value.strip() else _without_none(value)
+        )
     except ValueError as error:
         raise row.refused(f"{name} is text and no JSON: {error}") from error
     if content and not isinstance(content, kind):
         raise row.refused(f"{name} is {described(content)}; expected a {kind.__name__}")
-    return _without_none(content) or None
+    return content or None
+
+
+def _functions(row: Row, name: str, values: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """Tools or their calls, whose arguments OpenAI's rows have as JSON."""
+    functions = _given(row, name, values, list)
+    for tool in functions or ():
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        if not isinstance(function, dict):
+            raise row.refused(f"{name} has {described(tool)}; expected functions with a name")
+        if "arguments" in function:
+            function["arguments"] = _given(row, "arguments", function, dict) or {}
+    return functions  # type: ignore[no-any-return]
 
 
 def _turns(row: Row, name: str, value: Any) -> list[Turn]:
@@ -265,6 +279,10 @@ def _turn(row: Row, number: int, value: Any) -> Turn:
     for pair in (("role", "from"), ("content", "value")):
         if set(pair) <= turn.keys():
             raise row.refused(f"turn {number} has {' and '.join(pair)}; expected one of them")
+    calls = _functions(row, "tool_calls", turn)
+    turn.pop("tool_calls", None)
+    if calls:
+        turn["tool_calls"] = calls
     named = turn.pop("from", turn.get("role"))
     role = ROLES.get(str(named).strip().casefold())
     if role is None:
