@@ -181,6 +181,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"messages": [QUESTION, {"role": "assistant", "content": "\ud83d"}]},
         "a half of a surrogate pair",
     ),
+    "tools that no template writes": (
+        {**CHATS["one turn"], "tools": [TOOL]},
+        "train.jsonl, row 2: the chat template does not write the tool 'add'; expected a template",
+    ),
+    "a call that no template writes": (
+        {"messages": [QUESTION, {**ANSWER, "tool_calls": [{"function": {"name": "add"}}]}]},
+        "does not write the tool 'add'",
+    ),
     "tools among arguments": (
         {**CHATS["one turn"], "chat_template_kwargs": {"tools": [TOOL]}},
         "chat_template_kwargs has tools, which a template gets from the row; expected arguments",

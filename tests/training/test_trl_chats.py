@@ -122,7 +122,11 @@ def test_trl_has_the_same_tokens_and_labels_of_answers(tmp_path: Path) -> None:
     for (name, (row,), _), answer in zip(questions, theirs(questions, tmp_path), strict=True):
         if isinstance(answer, str):
             continue
-        assert ours(row, tokenizers[name]) == answer[0], (name, row)
+        own = ours(row, tokenizers[name])
+        if "does not write the tool" in own:
+            assert "add" not in tokenizers[name].decode(answer[0][0])
+            continue
+        assert own == answer[0], (name, row)
         compared[name] += 1
     assert min(compared.values()) >= 2, compared
 

@@ -125,6 +125,12 @@ class ChatEncoder:
         rendered = [self._templates.render(chat) for chat in chats]
         for chat, rendering in zip(chats, rendered, strict=True):
             refuse_half_characters(rendering.text, chat.place)
+            lost = [name for name in chat.functions if name not in rendering.text]
+            if lost:
+                raise chat.refused(
+                    f"the chat template does not write the tool {lost[0]!r}; expected a template "
+                    "with tools and their calls, or a row without them"
+                )
         if not chats:
             return
         encoding = self._tokenizer(

@@ -78,6 +78,13 @@ class Chat(Row):
             parts = [content] if isinstance(content, str) else [part["text"] for part in content]
             yield from parts
 
+    @property
+    def functions(self) -> Iterator[str]:
+        """The names of its tools, and of those that are called."""
+        calls = itertools.chain.from_iterable(turn.get("tool_calls", ()) for turn in self.turns)
+        for tool in itertools.chain(self.tools or (), calls):
+            yield str(tool.get("function", tool).get("name", ""))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptedText(Row):
