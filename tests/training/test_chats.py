@@ -130,6 +130,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"prompt": "a", "completion": "b", "chosen": "c", "rejected": "d"},
         "its columns with a value are prompt, completion, chosen, rejected; expected messages",
     ),
+    "a wanted completion": (
+        {"prompt": "a", "completion": "b", "label": True},
+        "its columns with a value are prompt, completion, label; expected messages",
+    ),
+    "an image beside turns": (
+        {**CHATS["one turn"], "images": ["a.png"]},
+        "it has a column images, which is not read; expected all turns in messages, as texts",
+    ),
     "a completion that asks": (
         {"prompt": [QUESTION], "completion": [ANSWER, QUESTION]},
         "the completion has turns of user; expected turns of assistant alone",
@@ -163,11 +171,15 @@ REFUSED: dict[str, tuple[Any, str]] = {
     ),
     "history": (
         {"instruction": "Why?", "output": "So.", "history": [["What?", "That."]]},
-        "it has a history, which is not read; expected all turns in messages",
+        "it has a column history, which is not read; expected all turns in messages",
+    ),
+    "a system of another name": (
+        {"instruction": "Why?", "output": "So.", "system_prompt": "Be brief."},
+        "it has a column system_prompt, which is not read",
     ),
     "history as JSON": (
         {"prompt": [QUESTION], "completion": [ANSWER], "history": '[["What?", "That."]]'},
-        "it has a history, which is not read",
+        "it has a column history, which is not read",
     ),
     "two texts of a turn": (
         {"messages": [QUESTION, {**ANSWER, "value": "No"}]},
@@ -310,7 +322,7 @@ def test_all_forms_in_all_files_are_the_same_rows(form: str, kind: str, tmp_path
 
 def test_empty_columns_beside_a_row_change_nothing() -> None:
     asked = {"instruction": QUESTION["content"], "output": ANSWER["content"]}
-    empty = {"input": [], "system": " ", "tools": [], "history": "[]"}
+    empty = {"input": [], "system": " ", "tools": [], "history": "[]", "images": []}
     texts = {"prompt": "2 + 3 is", "completion": " 5."}
     tokenizer = chat_tokenizer(PLAIN)
     of_parts = {**asked, "instruction": [{"type": "text", "text": QUESTION["content"]}]}

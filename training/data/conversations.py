@@ -39,7 +39,19 @@ OF_TOOLS = ("tool", "function")
 KEYS = "role and content, or from and value"
 #: Values of a column without content
 NOTHING: tuple[Any, ...] = (None, "", [], {})
-NO_HISTORY = (*NOTHING, "[]")
+NO_VALUE = (*NOTHING, "[]")
+#: Columns without which a row means something else; turns say what the first two say.
+UNREAD = (
+    "history",
+    "system_prompt",
+    "functions",
+    "image",
+    "images",
+    "video",
+    "videos",
+    "audio",
+    "audios",
+)
 
 Turn = dict[str, Any]
 
@@ -159,8 +171,13 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
     )
     system = _text(row, "system", values)
     tools = _functions(row, "tools", values)
-    if len(form) == 2 and values.get("history") not in NO_HISTORY:
-        raise row.refused("it has a history, which is not read; expected all turns in messages")
+    columns = UNREAD if len(form) == 2 else UNREAD[2:]
+    unread = [name for name in columns if values.get(name) not in NO_VALUE]
+    if unread:
+        raise row.refused(
+            f"it has a column {unread[0]}, which is not read; expected all turns in messages, as "
+            "texts, and tools in tools"
+        )
     if form == ("prompt", "completion") and isinstance(first, str):
         if system or tools:
             raise row.refused(

@@ -20,6 +20,7 @@ ACCEPTED = (
 #: The other kinds of rows, each with the columns that show it.
 OTHER_FORMS = (
     ("preference pairs", ("chosen", "rejected")),
+    ("completions that are wanted or not", ("prompt", "completion", "label")),
     ("instructions with their answers", ("instruction", "response")),
     ("questions with their answers", ("question", "answer")),
 )
@@ -33,8 +34,8 @@ SCRIPT_WAY = (
 
 
 def chat_form(names: Collection[str]) -> tuple[str, ...] | None:
-    """The columns by which rows with these ones are conversations; preference pairs are none."""
-    if {"chosen", "rejected"} <= set(names):
+    """The columns by which rows with these ones are conversations; preferences are none."""
+    if any(set(columns) <= set(names) for _, columns in OTHER_FORMS[:2]):
         return None
     return next((columns for columns in CHAT_FORMS if set(columns) <= set(names)), None)
 
