@@ -11,7 +11,7 @@ from transformers import BatchEncoding, PreTrainedTokenizerBase
 from traindyno.core.run.workload import Dataset
 from traindyno.core.suite.choices import LossOn, Task, TooLong
 from training.data.batch import Array, Mask
-from training.data.chat_template import Rendered, Templates
+from training.data.chat_template import Rendered, Templates, common
 from training.data.checked_rows import refuse_half_characters
 from training.data.conversations import Chat, PromptedText
 from training.data.encoding import Encoded, Encoder
@@ -114,23 +114,22 @@ class ChatEncoder:
         for batch in iter(lambda: list(itertools.islice(rows, CHATS_PER_BATCH)), []):
             chats = [row for row in batch if isinstance(row, Chat)]
             texts = [row for row in batch if isinstance(row, PromptedText)]
-            of_chats = zip(chats, self._of_chats(chats), strict=True)
-            of_texts = zip(texts, self._of_texts(texts), strict=True)
+            of_chats = self._of_chats(chats)
+            of_texts = self._of_texts(texts)
             for row in batch:
-                _, (tokens, loss_mask) = next(of_chats if isinstance(row, Chat) else of_texts)
-                yield row, tokens, loss_mask
+                yield row, *next(of_chats if isinstance(row, Chat) else of_texts)
 
     def _of_chats(self, chats: Sequence[Chat]) -> Iterator[Tokenised]:
         """Yields tokens [L] and a mask [L] for each."""
         rendered = [self._templates.render(chat) for chat in chats]
         for chat, rendering in zip(chats, rendered, strict=True):
             refuse_half_characters(rendering.text, chat.place)
-            lost = [name for name in chat.functions if name not in rendering.text]
-            if lost:
-                raise chat.refused(
-                    f"the chat template does not write the tool {lost[0]!r}; expected a template "
-                    "with tools and their calls, or a row without them"
-                )
+            for name in chat.functions:
+                if name not in rendering.text:
+                    raise chat.refused(
+                        f"the chat template does not write the tool {name!r}; expected a template "
+                        "with tools and their calls, or a row without them"
+                    )
         if not chats:
             return
         encoding = self._tokenizer(
@@ -143,7 +142,7 @@ class ChatEncoder:
                 asked = self._tokenizer(
                     self._templates.render_prompt(chat), add_special_tokens=False, verbose=False
                 )
-                loss_mask[: _common(asked["input_ids"], tokens)] = False
+                loss_mask[: common(asked["input_ids"], tokens)] = False
             yield tokens, loss_mask
 
     def _of_texts(self, rows: Sequence[PromptedText]) -> Iterator[Tokenised]:
@@ -160,7 +159,7 @@ class ChatEncoder:
         for tokens, prompt in zip(whole, prompts, strict=True):
             loss_mask = np.ones(len(tokens), dtype=np.bool_)
             if not self._counts_all:
-                loss_mask[: _common(prompt, tokens)] = False
+                loss_mask[: common(prompt, tokens)] = False
             yield np.asarray(tokens, dtype=np.int64), loss_mask
 
 
@@ -184,12 +183,6 @@ def _first_token(encoding: BatchEncoding, place: int, characters: range) -> int 
     """The token of the first character that has one: some tokenizers have none for a blank."""
     tokens = (encoding.char_to_token(place, character) for character in characters)
     return next((token for token in tokens if token is not None), None)
-
-
-def _common(first: Sequence[int], other: Sequence[int] | Array) -> int:
-    """The number of tokens with which ``first`` and ``other`` [L] both begin."""
-    pairs = zip(first, other, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _kept_from(loss_mask: Mask, length: int) -> int:

@@ -4,11 +4,12 @@ A template is a program of somebody else: transformers runs it in Jinja's sandbo
 a limit of processor time. What it may use of memory has none.
 """
 
+import itertools
 import json
 import re
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -253,15 +254,14 @@ def training_template(template: str) -> str | None:
     return None if name is None else (folder / name).read_text(encoding="utf-8")
 
 
+def common(first: Iterable[object], other: Iterable[object]) -> int:
+    """The number of values with which both begin."""
+    pairs = zip(first, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def _differs(number: int, part: str, beyond: str) -> str:
-    same = next(
-        (
-            place
-            for place, (character, other) in enumerate(zip(part, beyond, strict=False))
-            if character != other
-        ),
-        min(len(part), len(beyond)),
-    )
+    same = common(part, beyond)
     begin = max(0, same - SHOWN_TEXT // 3)
     return (
         f"the chat template writes what is before turn {number} or in it otherwise once more "

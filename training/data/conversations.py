@@ -47,9 +47,7 @@ UNREAD = (
     "functions",
     "image",
     "images",
-    "video",
     "videos",
-    "audio",
     "audios",
 )
 
@@ -85,17 +83,13 @@ class Chat(Row):
 
     @property
     def texts(self) -> Iterator[str]:
-        for turn in self.turns:
-            content = turn.get("content") or ""
-            parts = [content] if isinstance(content, str) else [part["text"] for part in content]
-            yield from parts
+        return (text for turn in self.turns for text in _texts_of(turn.get("content")))
 
     @property
     def functions(self) -> Iterator[str]:
         """The names of its tools, and of those that are called."""
-        calls = itertools.chain.from_iterable(turn.get("tool_calls", ()) for turn in self.turns)
-        for tool in itertools.chain(self.tools or (), calls):
-            yield str(tool.get("function", tool).get("name", ""))
+        for tools in (self.tools or (), *(turn.get("tool_calls", ()) for turn in self.turns)):
+            yield from (str(tool.get("function", tool).get("name", "")) for tool in tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,19 +195,17 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
         turns = _turns(row, "instruction and output", turns)
     else:
         turns = _turns(row, form[0], first)
+    if system:
+        turns = [{"role": "system", "content": system}, *turns]
     if form == ("prompt", "completion"):
         prompt_turns = len(turns)
         turns += _turns(row, "completion", others[0])
-        roles = {turn["role"] for turn in turns[prompt_turns:]}
-        if roles != {ASSISTANT}:
-            also = ", ".join(sorted(roles - {ASSISTANT}))
+        also = {turn["role"] for turn in turns[prompt_turns:]} - {ASSISTANT}
+        if also:
             raise row.refused(
-                f"the completion has turns of {also}; expected turns of {ASSISTANT} alone, or all "
-                "turns in messages"
+                f"the completion has turns of {', '.join(sorted(also))}; expected turns of "
+                f"{ASSISTANT} alone, or all turns in messages"
             )
-    if system:
-        turns = [{"role": "system", "content": system}, *turns]
-        prompt_turns = None if prompt_turns is None else prompt_turns + 1
     _check_answers(row, turns[prompt_turns:])
     return Chat(
         file=row.file,
@@ -303,10 +295,7 @@ def _turn(row: Row, number: int, value: Any) -> Turn:
     for pair in (("role", "from"), ("content", "value")):
         if set(pair) <= turn.keys():
             raise row.refused(f"turn {number} has {' and '.join(pair)}; expected one of them")
-    calls = _functions(row, "tool_calls", turn)
-    turn.pop("tool_calls", None)
-    if calls:
-        turn["tool_calls"] = calls
+    turn["tool_calls"] = _functions(row, "tool_calls", turn)
     named = turn.pop("from", turn.get("role"))
     role = ROLES.get(str(named).strip().casefold())
     if role is None:
@@ -315,10 +304,11 @@ def _turn(row: Row, number: int, value: Any) -> Turn:
     content = turn.pop("value", turn.get("content"))
     if content is not None and not isinstance(content, str):
         _check_parts(row, number, content)
-    is_empty = _is_empty(content)
-    if is_empty and role not in OF_TOOLS and not any(turn.get(name) for name in BESIDE_TEXT):
+    has_text = any(text.strip() for text in _texts_of(content))
+    if role not in OF_TOOLS and not (has_text or any(turn.get(name) for name in BESIDE_TEXT)):
         raise row.refused(f"turn {number}, of {role}, has no text; expected one")
-    return {**turn, "role": role, **({} if content is None else {"content": content})}
+    turn |= {"role": role, "content": content}
+    return {name: inner for name, inner in turn.items() if inner is not None}
 
 
 def _check_parts(row: Row, number: int, content: Any) -> None:
@@ -330,13 +320,11 @@ def _check_parts(row: Row, number: int, content: Any) -> None:
             raise row.refused(f"turn {number} has a part that is {wrong}; expected texts")
 
 
-def _is_empty(content: Any) -> bool:
-    texts = (
-        [content or ""]
-        if content is None or isinstance(content, str)
-        else [part["text"] for part in content]
-    )
-    return not any(text.strip() for text in texts)
+def _texts_of(content: Any) -> list[str]:
+    """The texts of a checked content."""
+    if content is None or isinstance(content, str):
+        return [content or ""]
+    return [part["text"] for part in content]
 
 
 def _without_none(value: Any) -> Any:

@@ -54,14 +54,14 @@ def read_rows(
 def file_rows(dataset: Dataset, files: Sequence[DataFile], *, with_labels: bool) -> Iterator[Rows]:
     """Raises WorkloadError, with file and row, for what is not text, and for a missing label."""
     file_format = files_format(dataset, files)
-    if file_format is DatasetFormat.TEXT and with_labels:
+    is_text = file_format is DatasetFormat.TEXT
+    if is_text and with_labels:
         raise WorkloadError(
             f"{files[0].name} is text without labels; expected {one_of(ROW_FORMATS)}"
         )
     wanted = wanted_columns(dataset, with_labels=with_labels)
     has_rows = False
     for file in files:
-        is_text = file_format is DatasetFormat.TEXT
         for rows in (
             _text_rows(file)
             if is_text
