@@ -258,7 +258,8 @@ def test_an_adapter_unfit_for_the_model_is_refused(model: str, asked: Adapter, t
         ({"alora_invocation_tokens": [1]}, "expected plain LoRA"),
         ({"init_lora_weights": "pissa"}, "changes the base's weights too"),
         ({"r": 8}, "expected rank: 8"),
-        ({"modules_to_save": ["embed_tokens", "lm_head"]}, "for added tokens"),
+        ({"modules_to_save": ["embed_tokens", "lm_head"]}, "embed_tokens, lm_head too"),
+        ({"modules_to_save": ["norm"]}, "trains norm too"),
     ],
 )
 def test_a_folder_with_another_kind_of_adapter_is_refused(

@@ -181,6 +181,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {"prompt": [QUESTION], "completion": [ANSWER], "history": '[["What?", "That."]]'},
         "it has a column history, which is not read",
     ),
+    "deep JSON": ({"messages": "[" * 90_000 + "]" * 90_000}, "it is nested too deep"),
     "two texts of a turn": (
         {"messages": [QUESTION, {**ANSWER, "value": "No"}]},
         "turn 2 has content and value; expected one of them",

@@ -136,7 +136,12 @@ def parsed(rows: Iterator[tuple[str, int, Any]]) -> Iterator[Chat | PromptedText
         row = Row(file=file, number=number)
         if not isinstance(values, dict):
             raise row.refused(f"it is {described(values)}; expected an object")
-        yield _parsed(row, {name: value for name, value in values.items() if value is not None})
+        given = {name: value for name, value in values.items() if value is not None}
+        try:
+            chat = _parsed(row, given)
+        except RecursionError as error:
+            raise row.refused("it is nested too deep; expected turns with texts") from error
+        yield chat
 
 
 def _numbered_of_hub(dataset: Dataset, split: str) -> Iterator[tuple[str, int, Any]]:

@@ -5,7 +5,7 @@ Tensors have any shape [...].
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ PLAIN: Mapping[str, Any] = {
 }
 # peft's initial values of an adapter that leave the base's weights as they are.
 BESIDE_THE_BASE = ("true", "false", "gaussian", "eva", "orthogonal")
+#: What peft names for any classifier, whichever of them its model has.
+USUAL_HEADS = ("classifier", "score")
 
 
 def digest_of(model_path: str, revision: str | None) -> int:
@@ -174,7 +176,7 @@ def read_adapter(
     Raises WorkloadError if it is not the adapter that is ``asked`` for, or not of this model.
     """
     stored = json.loads((folder / ADAPTER_FILE).read_text())
-    _check_plain(folder, stored)
+    _check_plain(folder, stored, head_names(model))
     _check_asked(folder, stored, asked)
     config = import_peft().PeftConfig.from_pretrained(str(folder))
     config.inference_mode = False
@@ -193,7 +195,7 @@ def read_adapter(
     return config, tensors
 
 
-def _check_plain(folder: Path, stored: Mapping[str, Any]) -> None:
+def _check_plain(folder: Path, stored: Mapping[str, Any], heads: Sequence[str]) -> None:
     for name, plain in PLAIN.items():
         if stored.get(name, plain) != plain and not (stored.get(name) is None and not plain):
             raise WorkloadError(
@@ -208,11 +210,11 @@ def _check_plain(folder: Path, stored: Mapping[str, Any]) -> None:
             "path_initial_model_for_weight_conversion"
         )
     names = stored.get("modules_to_save") or ()
-    grown = [name for name in names if "embed" in name or name == "lm_head"]
-    if grown:
+    others = [name for name in names if name not in (*heads, *USUAL_HEADS)]
+    if others:
         raise WorkloadError(
-            f"the adapter in {folder} trains {', '.join(grown)} too, for added tokens; expected "
-            "an adapter of the model's own vocabulary, or a merged model"
+            f"the adapter in {folder} trains {', '.join(others)} too; expected LoRA's weights and "
+            "a classifier's head alone, or a merged model"
         )
 
 
