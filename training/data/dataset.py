@@ -228,7 +228,6 @@ def _token_folder(run: RunSettings, job: JobPaths, topology: Topology) -> Path:
     from training.data.prepare import tokenise  # noqa: PLC0415  # pyarrow: not needed for tokens that exist
 
     return made_once_per_host(
-        "data",
         topology,
         lambda made: tokenise(run.workload, job, made, packing=run.settings.packing),
     )

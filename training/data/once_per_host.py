@@ -16,12 +16,12 @@ POLL_SECONDS = 0.05
 _made: list[Path] = []
 
 
-def made_once_per_host(name: str, topology: Topology, make: Callable[[Path], None]) -> Path:
+def made_once_per_host(topology: Topology, make: Callable[[Path], None]) -> Path:
     """The folder that ``make`` fills. If it fails, the launcher ends the processes that wait."""
     # Processes of one launch share their parent, two launches on one machine don't.
     owner = os.getppid() if topology.local_world_size > 1 else os.getpid()
     job = os.environ.get("TRAINING_JOB_NAME", "job")
-    folder = Path(tempfile.gettempdir()) / f"traindyno-{name}-{job}-{owner}"
+    folder = Path(tempfile.gettempdir()) / f"traindyno-data-{job}-{owner}"
     if topology.local_rank > 0:
         while not folder.exists():
             time.sleep(POLL_SECONDS)

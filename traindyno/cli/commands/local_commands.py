@@ -32,6 +32,7 @@ from traindyno.core.errors import TraindynoError
 from traindyno.core.lab_names import DEFAULT_LAB
 
 LATEST = 100
+STILL_RUNS = "the local cloud still runs"
 # A MiniStack that hangs must be stopped too, and soon.
 QUICK = {"connect_timeout": 1, "read_timeout": 3, "retries": {"total_max_attempts": 1}}
 app = typer.Typer(
@@ -90,16 +91,14 @@ class NotConfirmed(TraindynoError):
     """Nothing was changed, because no one confirmed it."""
 
 
-def confirm(question: str, *, otherwise: str) -> None:
-    """Raises NotConfirmed with ``otherwise``, such as "nothing was sent", unless the answer is
-    yes.
-    """
-    tell(f"{question} [y/N]")
+def confirm_stop() -> None:
+    """Raises NotConfirmed unless the answer is yes."""
+    tell("Stop the local cloud? [y/N]")
     answer = sys.stdin.readline()
     if not answer:
-        raise NotConfirmed(f"{otherwise}: no answer came; accepted: y or n, or the option --yes")
+        raise NotConfirmed(f"{STILL_RUNS}: no answer came; accepted: y or n, or the option --yes")
     if answer.strip().lower() not in {"y", "yes"}:
-        raise NotConfirmed(otherwise)
+        raise NotConfirmed(STILL_RUNS)
 
 
 def check_traces(folder: Path | None) -> Path | None:
@@ -219,7 +218,7 @@ def down(
             names = ()
         if names:
             tell(f"running, and would end as failed: {', '.join(names)}")
-            confirm("Stop the local cloud?", otherwise="the local cloud still runs")
+            confirm_stop()
         if erase:
             cloud.erase(home)
             tell(f"removed {home.folder}")
