@@ -34,7 +34,7 @@ class LabFunction(Construct):
         grants: Sequence[Grant],
         timeout: cdk.Duration,
         memory_mib: int,
-        dead_letters: sqs.IQueue | None = None,
+        dead_letters: sqs.IQueue | None,
         function_name: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)

@@ -44,8 +44,8 @@ class Storage(Construct):
         *,
         tags: Mapping[str, str],
         empties_bucket: bool,
-        key_arn: str | None = None,
-        keeps_results: bool = False,
+        key_arn: str | None,
+        keeps_results: bool,
     ) -> None:
         super().__init__(scope, construct_id)
         self._empties_bucket = empties_bucket

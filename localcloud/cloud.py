@@ -264,7 +264,7 @@ def _start_ministack(home: Home, ports: Ports) -> None:
     )
 
 
-def start_sagemaker(home: Home, ports: Ports, options: Sequence[str] = ()) -> None:
+def start_sagemaker(home: Home, ports: Ports, options: Sequence[str]) -> None:
     home.write(OPTIONS, ServiceOptions(options=tuple(options)))
     aws = local_environment(ports, read_access_key(home))
     daemons.start(

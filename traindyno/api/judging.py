@@ -170,8 +170,8 @@ def judge_table(
     rows: Sequence[Mapping[str, Any]],
     columns: TrialColumns,
     *,
-    better: str | None = None,
-    tolerance: float = 0.02,
+    better: str | None,
+    tolerance: float,
 ) -> TrialsFinding:
     """Raises TrialsInvalid."""
     if better is not None and better not in tuple(Better):

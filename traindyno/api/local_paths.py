@@ -187,9 +187,7 @@ def find_source(folder: Path, entry_point: object, allowed: Collection[Path] = (
     return travelling
 
 
-def find_data(
-    local: Path, allowed: Collection[Path] = (), *, is_pretrained: bool = False
-) -> Travelling:
+def find_data(local: Path, allowed: Collection[Path], *, is_pretrained: bool) -> Travelling:
     """The files of a dataset, model, tokenizer or channel that travel.
 
     Raises StagingRefused for none.

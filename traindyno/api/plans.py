@@ -287,7 +287,7 @@ def start_suite(
     name: str | None,
     allowed: Collection[Path],
     say: Say,
-    continues: str | None = None,
+    continues: str | None,
 ) -> str:
     """Upload the local files of the suite and start the execution, whose name is returned.
 

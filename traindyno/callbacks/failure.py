@@ -97,7 +97,7 @@ def _is_installed(file: str) -> bool:
     return file.startswith(installed) or "site-packages" in file or "dist-packages" in file
 
 
-def failure_path(environment: Mapping[str, str] = os.environ) -> Path:
+def failure_path(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("SM_OUTPUT_DIR", "/opt/ml/output")) / "failure"
 
 

@@ -63,7 +63,7 @@ class TrialsFinding:
     #: Correlation of successive trials of a cell; None where the order is unknown.
     serial_correlation: float | None
     #: Trials repeat in blocks or on hosts: only further blocks or hosts would decide.
-    are_repeated: bool = False
+    are_repeated: bool
     #: The unit of the values, where their texts had one.
     unit: str | None = None
 

@@ -26,7 +26,7 @@ class BudgetServices(Protocol):
 
 
 def reserve_worst_case(
-    row: AttemptRow, *, cap_usd: Decimal, services: BudgetServices, also: Sequence[Write] = ()
+    row: AttemptRow, *, cap_usd: Decimal, services: BudgetServices, also: Sequence[Write]
 ) -> bool:
     """Create the attempt's row, reserve its worst case and write ``also``; False if the attempt has
     its row already.

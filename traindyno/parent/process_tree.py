@@ -31,7 +31,7 @@ def end_with_parent(number: int) -> None:
     _prctl(PR_SET_PDEATHSIG, number)
 
 
-def descendants(kept: FrozenSet[int] = NOBODY) -> Set[int]:
+def descendants(kept: FrozenSet[int]) -> Set[int]:
     """Living descendants without zombies; ``kept`` are not among them, but their children are."""
     children: Dict[int, List[Tuple[int, str]]] = {}
     for process_id, parent, state in _process_table():
@@ -63,8 +63,8 @@ def send(process_ids: Iterable[int], number: int) -> None:
 
 def wait_until_gone(
     seconds: float,
-    kept: FrozenSet[int] = NOBODY,
-    meanwhile: Callable[[], None] = lambda: None,
+    kept: FrozenSet[int],
+    meanwhile: Callable[[], None],
     signal_number: Optional[int] = None,
 ) -> None:
     """Reap for at most ``seconds``, until no descendant is left: children of an ended process come

@@ -157,7 +157,7 @@ class FailureRule:
 
     pattern: re.Pattern[str]
     meaning: Meaning
-    hint: str = ""
+    hint: str
 
 
 def _rule(pattern: str, meaning: Meaning, hint: str = "") -> FailureRule:

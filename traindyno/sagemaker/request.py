@@ -124,7 +124,7 @@ def network(jobs: LabJobs) -> dict[str, Any]:
     return fields
 
 
-def volume(jobs: LabJobs, instance_type: str, *, size_gb: int | None = None) -> dict[str, Any]:
+def volume(jobs: LabJobs, instance_type: str, *, size_gb: int | None) -> dict[str, Any]:
     """Fields of ResourceConfig; ``size_gb`` of None is the lab's.
 
     SageMaker refuses a volume key for types with instance storage.

@@ -13,7 +13,7 @@ class SdkJobRefused(TraindynoError):
     """There is no recommended cell, it runs on this machine, or the SDK isn't installed."""
 
 
-def build_estimator(request: Mapping[str, Any], *, session: Any = None) -> Any:
+def build_estimator(request: Mapping[str, Any], *, session: Any) -> Any:
     """An ``Estimator`` whose ``fit()`` sends the request; its channels are the default inputs."""
     try:
         from sagemaker.debugger import DebuggerHookConfig  # noqa: PLC0415  (SDK 3 has none)

@@ -43,9 +43,9 @@ class Sequences:
     tokens: AnyArray
     begins: Array
     lengths: Array
-    labels: Array | None = None
-    documents: Array | None = None
-    loss_mask: AnyArray | None = None
+    labels: Array | None
+    documents: Array | None
+    loss_mask: AnyArray | None
 
     def __len__(self) -> int:
         return len(self.begins)

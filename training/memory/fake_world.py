@@ -53,7 +53,7 @@ def fake_process_group(topology: Topology) -> Iterator[None]:
 
 
 @contextmanager
-def fake_tensors(*, of_4_bits: bool = False) -> Iterator[FakeTensorMode]:
+def fake_tensors(*, of_4_bits: bool) -> Iterator[FakeTensorMode]:
     """Tensors made inside have shapes and no values; reading one as a number gives 0.
 
     Those made before keep theirs. ``of_4_bits``: frozen weights may be, by bitsandbytes.

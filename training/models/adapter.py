@@ -152,7 +152,7 @@ def inject(model: PreTrainedModel, config: Any) -> PreTrainedModel:
 
 
 def with_adapter(
-    blueprint: Blueprint, config: Any, seed: int, saved: Mapping[str, Readable] | None = None
+    blueprint: Blueprint, config: Any, seed: int, saved: Mapping[str, Readable] | None
 ) -> Blueprint:
     """The blueprint of the model with an adapter.
 

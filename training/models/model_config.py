@@ -43,7 +43,7 @@ CLASSIFIED_BY_THE_END_TOKEN = {
 }
 
 
-def load_config(model: Model, model_path: str, *, runs_code: bool = False) -> PreTrainedConfig:
+def load_config(model: Model, model_path: str, *, runs_code: bool) -> PreTrainedConfig:
     """Raises WorkloadError if transformers can't load the configuration, or only with code that is
     stored beside it.
 

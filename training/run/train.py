@@ -43,7 +43,7 @@ class Stopping:
     ``least_seconds``, after the number of steps that it sets itself.
     """
 
-    def __init__(self, measurement: RunMeasurement, target: QualityTarget | None = None) -> None:
+    def __init__(self, measurement: RunMeasurement, target: QualityTarget | None) -> None:
         self._target = target
         self._is_target_reached = False
         self._half_width = (

@@ -79,7 +79,7 @@ class TrainingEnd:
     exit_codes: Mapping[str, int]
     first_failed: str | None
     command: Sequence[str]
-    oom_kills: int = 0
+    oom_kills: int
 
     @property
     def is_success(self) -> bool:

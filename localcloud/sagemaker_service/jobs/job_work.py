@@ -42,11 +42,11 @@ class JobWork:
     steps: int
     global_batch_size: int
     sequence_length: int
-    checkpoint_every_steps: int | None = None
-    evaluate_every_steps: int | None = None
+    checkpoint_every_steps: int | None
+    evaluate_every_steps: int | None
     #: How long it trains beyond ``steps``, to the end of its examples at most.
-    least_seconds: float | None = None
-    all_steps: float = inf
+    least_seconds: float | None
+    all_steps: float
 
     def samples_of(self, rank: int) -> int:
         """The samples of this process in a step, as the training strategies count them: they add up

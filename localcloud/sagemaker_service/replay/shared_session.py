@@ -136,7 +136,7 @@ class SharedSession:
     #: The end of the session; None if it was cut off.
     closed_ms: int | None = None
     #: The time of the throw-away run, if the session has one.
-    warm_up_ms: int = 0
+    warm_up_ms: int
 
     @property
     def ended(self) -> frozenset[str]:

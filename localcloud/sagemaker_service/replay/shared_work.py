@@ -44,7 +44,7 @@ class SharedRun:
     #: The first run of the cell of a further run, which has to be among the best.
     first: str | None = None
 
-    def milliseconds(self, first_step: int, *, last_step: int | None = None) -> int:
+    def milliseconds(self, first_step: int, *, last_step: int | None) -> int:
         """The time from the run's begin to its end, or to the end of ``last_step``.
 
         A limit may end the run before.
@@ -68,9 +68,9 @@ class SharedWork:
     #: counts for the job's limit.
     deadline_ms: int
     #: The samples of the whole workload, by which runs race; None if no run is ended for another.
-    race_samples: float | None = None
+    race_samples: float | None
     #: The steps of a throw-away run.
-    warm_up_steps: int = 0
+    warm_up_steps: int
 
     def warm_up_milliseconds(self, run: SharedRun) -> int:
         if not self.warm_up_steps:

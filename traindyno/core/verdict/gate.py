@@ -42,9 +42,9 @@ class GatedFigure:
     label: str
     worse: str
     finding: GateFinding
-    comparison: Comparison | None = None
-    jobs: int | None = None
-    reason: str | None = None
+    comparison: Comparison | None
+    jobs: int | None
+    reason: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Gate:
     tolerance: float
     finding: GateFinding
     figures: tuple[GatedFigure, ...]
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[str, ...]
 
     @property
     def worse(self) -> list[str]:

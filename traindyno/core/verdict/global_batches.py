@@ -21,7 +21,7 @@ class GlobalBatches:
 
     task: Task
     measured: Mapping[str, int]
-    examples: int = 0
+    examples: int
 
     @property
     def is_planned(self) -> bool:

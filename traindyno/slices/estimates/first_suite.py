@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,10 @@ class Asked:
 
     sections: Mapping[str, Any]
     folder: Path
-    instances: tuple[str, ...] = ()
-    max_instances: int = 1
-    local: bool = False
-    adapter: Adapter | None = None
+    instances: tuple[str, ...]
+    max_instances: int
+    local: bool
+    adapter: Adapter | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Proposal:
     why_unknown: str | None
     inputs: PlanInputs
     plan: Plan
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str]
 
     @property
     def tokens(self) -> int:

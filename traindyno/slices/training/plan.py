@@ -86,7 +86,7 @@ class Training:
         name: str,
         seconds: float | None,
         usd: float | None,
-        lines: Iterable[ReceiptLine] = (),
+        lines: Iterable[ReceiptLine],
     ) -> "Training":
         """The training as the execution ``name`` continues it.
 

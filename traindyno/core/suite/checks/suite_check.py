@@ -100,7 +100,7 @@ def _given_arguments(suite: Suite) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
 
 
-def check_suite(suite: Suite, features: Sequence[SuiteFeature] = ()) -> Iterator[Problem]:
+def check_suite(suite: Suite, features: Sequence[SuiteFeature]) -> Iterator[Problem]:
     problems = [*_check_sections(suite, features)]
     yield from problems
     if not problems:
