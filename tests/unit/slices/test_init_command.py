@@ -103,7 +103,14 @@ def test_a_script_on_this_machine_has_one_cell_without_settings_that_it_does_not
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").write_text("print('trains')\n")
     script = {"task": "script", "source": "code", "entry_point": "train.py", "examples": 1000}
-    asked = Asked(sections={"workload": script}, folder=tmp_path, local=True)
+    asked = Asked(
+        sections={"workload": script},
+        folder=tmp_path,
+        instances=(),
+        max_instances=1,
+        local=True,
+        adapter=None,
+    )
     proposal = propose(asked, prices=None, quotas=None, lab=None, say=lambda _: None)
     assert len(proposal.cells) == 1
 
