@@ -206,6 +206,7 @@ def causal_problem(folder: Path, rows: list[dict[str, Any]]) -> str:
         ({"review": LONG, "stars": 3, "day": "2026-01-01"}, "review"),
         ({"body": LONG, "reply": "no"}, "expected one of the data's columns: body, reply"),
         ({"body": LONG, "reply": LONG}, "expected one of the data's columns: body, reply"),
+        ({"body": LONG, "replies": [LONG, "no"]}, "the data's columns: body, replies"),
         (
             {"messages": [{"role": "user", "content": "a"}]},
             "row 1: the conversation has no turn of",

@@ -150,8 +150,11 @@ def label_problem(surveyed: Survey, label_count: int) -> str | None:
 
 
 def _texts(values: list[Any]) -> list[str]:
-    """The texts of a column; none if the column has chats."""
-    texts = [value for value in values if isinstance(value, str)]
+    """The texts of a column, also those in lists; none if the column has chats."""
+    listed = itertools.chain.from_iterable(
+        value if isinstance(value, list) else [value] for value in values
+    )
+    texts = [value for value in listed if isinstance(value, str)]
     return [] if texts and all(map(is_chat, texts)) else texts
 
 
