@@ -77,16 +77,30 @@ def fit_cells(cells: Sequence[Sequence[Trial]]) -> FittedCells:
     without_effects: list[Column] = [[] for _ in cells]
     for cell, value, fit in zip(owner, values, fitted, strict=True):
         without_effects[cell].append(value - fit)
-    reach = t_quantile(1 - DRIFT_P / 2, degrees)
-    found = [
-        size if abs(size) > reach * sqrt(error * line[index]) else 0.0
-        for index, (size, line) in enumerate(zip(sizes[:count], inverse[:count], strict=True))
-    ]
-    levels = [dot(found, of_trial) for of_trial in zip(*places[:count], strict=True)]
     return FittedCells(
         means=[fmean(own) for own in without_effects],
-        places=Range(low=min([0.0, *levels]), high=max([0.0, *levels])),
+        places=_place_range(
+            places[:count],
+            sizes[:count],
+            errors=[sqrt(error * line[index]) for index, line in enumerate(inverse[:count])],
+            degrees=degrees,
+        ),
     )
+
+
+def _place_range(
+    places: Sequence[Column], sizes: Sequence[float], *, errors: Sequence[float], degrees: float
+) -> Range:
+    """From the mean place to the others, by the effects that are more than chance."""
+    if not places:
+        return NO_RANGE
+    reach = t_quantile(1 - DRIFT_P / 2, degrees)
+    found = [
+        size if abs(size) > reach * error else 0.0
+        for size, error in zip(sizes, errors, strict=True)
+    ]
+    levels = [dot(found, of_trial) for of_trial in zip(*places, strict=True)]
+    return Range(low=min(0.0, *levels), high=max(0.0, *levels))
 
 
 def _trace(gram: Sequence[Column], fixed: int) -> float:

@@ -277,14 +277,14 @@ def _given(row: Row, name: str, values: Mapping[str, Any], kind: type) -> Any:
 
 def _functions(row: Row, name: str, values: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     """Tools or their calls, whose arguments OpenAI's rows have as JSON."""
-    functions = _given(row, name, values, list)
+    functions: list[dict[str, Any]] | None = _given(row, name, values, list)
     for tool in functions or ():
         function = tool.get("function", tool) if isinstance(tool, dict) else None
         if not isinstance(function, dict):
             raise row.refused(f"{name} has {described(tool)}; expected functions with a name")
         if "arguments" in function:
             function["arguments"] = _given(row, "arguments", function, dict) or {}
-    return functions  # type: ignore[no-any-return]
+    return functions
 
 
 def _turns(row: Row, name: str, value: Any) -> list[Turn]:

@@ -9,10 +9,12 @@ import pytest
 
 from traindyno.figures.blocks import pool_of
 from traindyno.figures.estimates import Comparison
-from traindyno.figures.model import compare_on_hosts
+from traindyno.figures.model import compare_on_hosts, fit_model
+from traindyno.figures.table import CellFacts, FigureColumn, Figures, LongRun
 from traindyno.figures.trials import Trial
 
 NOISE = 0.005
+SECONDS = FigureColumn.SECONDS
 Cells = list[list[Trial]]
 
 
@@ -74,6 +76,22 @@ def test_a_leak_from_run_to_run_changes_no_comparison(cells: int, jobs: int) -> 
 def test_a_cold_first_run_changes_no_comparison(cells: int, jobs: int) -> None:
     plain = in_jobs(2, cells, jobs)
     assert is_the_same(compare(plain), compare(slower(plain, leak=0.01, cold=0.2)))
+
+
+@pytest.mark.parametrize("long", [None, LongRun(values={SECONDS: 1.0})])
+def test_a_leak_leaves_all_places_in_a_cells_own_interval_but_not_in_a_long_runs(
+    long: LongRun | None,
+) -> None:
+    """Of places 1 to 8 the work may have any: from 3 to 24 % more time."""
+    cells = {str(index): trials for index, trials in enumerate(slower(in_jobs(5, 8, 5), leak=0.03))}
+    columns = {SECONDS: {cell: tuple(trials) for cell, trials in cells.items()}}
+    facts = dict.fromkeys(cells, CellFacts(long_run=long))
+    model = fit_model(Figures(cells=facts, columns=columns))
+    estimate = model.estimate("0", SECONDS)
+    assert estimate is not None
+    assert estimate.interval is not None
+    holds_all = estimate.interval.low < exp(0.03) < exp(0.24) < estimate.interval.high
+    assert holds_all == (long is None) == (not model.place_range("0", SECONDS).is_empty)
 
 
 def test_without_degrees_of_freedom_to_spare_a_leak_counts_as_noise() -> None:

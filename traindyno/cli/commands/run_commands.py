@@ -178,6 +178,7 @@ def follow_to_end(target: LabTarget, execution: str, display: Display | None = N
     immediately.
     """
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    where = f"{execution}{target.option}"
     try:
         return follow(target, execution, display or display_on(STANDARD_ERROR))
     except KeyboardInterrupt:
@@ -191,7 +192,6 @@ def follow_to_end(target: LabTarget, execution: str, display: Display | None = N
             cost = (
                 "" if target.is_local or not running else f" at {usd_text(usd_per_hour)} per hour"
             )
-            where = f"{execution}{target.option}"
             tell(
                 f"interrupted: {execution} continues, {counted(len(running), 'training job')} "
                 f"running{cost}; watch it: traindyno watch {where}; stop it: traindyno stop "
@@ -202,7 +202,7 @@ def follow_to_end(target: LabTarget, execution: str, display: Display | None = N
         if not target.is_local:
             tell(
                 f"this ends the command only, not {execution}; watch it again: traindyno watch "
-                f"{execution}{target.option}"
+                f"{where}"
             )
         raise
     finally:

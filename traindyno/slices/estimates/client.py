@@ -80,17 +80,17 @@ MaxInstancesOption = Annotated[
 
 
 def _task(given: str) -> Task:
-    if given not in TASKS:
-        expected = f"a task of the built-in trainer: {', '.join(TASKS)}"
-        raise typer.BadParameter(str(Unexpected(expected, given, meant=close_to(given, TASKS))))
-    return Task(given)
+    return Task(_one_of(TASKS, given, f"a task of the built-in trainer: {', '.join(TASKS)}"))
 
 
 def _goal(given: str) -> GoalKind:
-    if given not in GOALS:
-        expected = " or ".join(GOALS)
-        raise typer.BadParameter(str(Unexpected(expected, given, meant=close_to(given, GOALS))))
-    return GoalKind(given)
+    return GoalKind(_one_of(GOALS, given, " or ".join(GOALS)))
+
+
+def _one_of(accepted: Sequence[str], given: str, expected: str) -> str:
+    if given not in accepted:
+        raise typer.BadParameter(str(Unexpected(expected, given, meant=close_to(given, accepted))))
+    return given
 
 
 @with_options_of(

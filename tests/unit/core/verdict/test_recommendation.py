@@ -11,6 +11,7 @@ from tests.unit.run_samples import completed_results, known, make_cell, make_sui
 from traindyno.core.verdict.build_row import build_row
 from traindyno.core.verdict.cell_runs import CellRuns, group_runs
 from traindyno.core.verdict.figure_table import build_figures
+from traindyno.figures.beyond import Range
 from traindyno.figures.distributions import t_quantile
 from traindyno.figures.estimates import Comparison, comparison_of
 from traindyno.figures.judge import Recommendation, recommend
@@ -131,3 +132,20 @@ def test_trials_on_the_same_hosts_do_not_decide_differences_of_hosts() -> None:
         )
         is not None
     )
+
+
+def test_what_the_places_in_a_job_leave_open_moves_the_ends_of_one_run() -> None:
+    first, second = in_rounds([1.0, 1.01, 1.02], [2.0, 2.02, 2.01])
+    figures = build_figures([first, second])
+    of_seconds = {
+        cell: tuple(replace(trial, place=1) for trial in trials)
+        for cell, trials in figures.columns[FigureColumn.SECONDS].items()
+    }
+    placed = replace(figures, columns={**figures.columns, FigureColumn.SECONDS: of_seconds})
+    model = model_each_alone(placed)
+    open_places = replace(model, places={FigureColumn.SECONDS: Range(low=-0.1, high=0.2)})
+    plain, moved = (
+        known(known(build_row(first, fitted).prediction).seconds) for fitted in (model, open_places)
+    )
+    assert log(moved.low / plain.low) == pytest.approx(-0.1)
+    assert log(moved.high / plain.high) == pytest.approx(0.2)
