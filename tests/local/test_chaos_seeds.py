@@ -4,7 +4,8 @@ raw records.
 In each seed, three executions run at once under lost, late and repeated events, shortages and
 throttling of every API, one of them at a tight cap, and the service is killed. Then an execution is
 aborted and one is stopped while their jobs run. At last MiniStack is killed during another one,
-after it has saved its state. There is one seed with 36 runs, or in ``make nightly`` five with 200.
+after it has saved its state, with each of its jobs. There is one seed with 36 runs, or in ``make
+nightly`` five with 200.
 """
 
 import os
@@ -111,6 +112,7 @@ def wreak(lab: ChaosLab, seed: int) -> Aftermath:
     }
     strays_before_kill = {*find_strays(gather(lab))}
     in_flight["struck"] = start_slow(lab, names["struck"])
+    eventually(lambda: has_no_job_to_start(lab, names["struck"]), 300, 1)
     strike(lab)
     lab.throttle(THROTTLED_SHARE, seed)  # the new MiniStack has no faults
     lab.invoke("ReconcileRuns")
@@ -156,6 +158,18 @@ def start_slow(lab: ChaosLab, name: str) -> int:
 
     eventually(has_some, 120, 1)
     return counts[-1]
+
+
+def has_no_job_to_start(lab: ChaosLab, name: str) -> bool:
+    """Whether each run of the execution trains or has ended.
+
+    The sweep can't know a job that starts between the save of MiniStack's state and its kill.
+    """
+    evidence = gather(lab)
+    jobs = [evidence.ledger[job] for job in evidence.attempts(name) if job in evidence.ledger]
+    training = [job for job in jobs if not job["has_ended"] and job["billed_seconds"] > 0]
+    ended = [row for row in evidence.runs(name).values() if "summary" in row]
+    return len(training) + len(ended) == int(evidence.suite(name)["run_count"])
 
 
 def strike(lab: ChaosLab) -> None:
