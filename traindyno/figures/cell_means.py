@@ -71,7 +71,8 @@ def fit_cells(cells: Sequence[Sequence[Trial]]) -> FittedCells:
     is_stated = explained <= STATED_PRIOR.deviation**2 * _trace(gram, count)
     penalty = error / STATED_PRIOR.deviation**2 if is_stated else _LEAST_PENALTY
     penalty = min(_MOST_PENALTY, max(_LEAST_PENALTY, penalty))
-    inverse = _inverse(gram, count, penalty) or []
+    if penalty > _LEAST_PENALTY:
+        inverse = _inverse(gram, count, penalty) or []
     sizes = times(inverse, products)
     fitted = times([*zip(*effects, strict=True)], sizes)
     without_effects: list[Column] = [[] for _ in cells]
