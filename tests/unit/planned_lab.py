@@ -48,7 +48,9 @@ class FixedQuotas(Quotas):
         return {quota.name: self._read_one(quota, now) for quota in quotas}
 
     def _read_one(self, quota: Quota, now: float) -> QuotaReading:
-        unused = QuotaReading(quota=quota, applied=None, default=quota.default, in_use=None)
+        unused = QuotaReading(
+            quota=quota, applied=None, default=quota.default, in_use=None, region="us-east-1"
+        )
         if quota.code is None:
             return replace(unused, is_not_listed=True)
         applied = replace(unused, applied=None if quota == run_time_quota() else self._value)

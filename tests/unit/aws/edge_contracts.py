@@ -238,6 +238,7 @@ class QuotasContract:
                 in_use=0,
                 in_use_source=UsageSource.JOBS,
                 in_use_as_of=NOW,
+                region="us-east-1",
             )
             for quota in quotas
         }
@@ -248,16 +249,25 @@ class QuotasContract:
         size = job_size_quota(Purchase.ON_DEMAND)
         run_time = run_time_quota()
         assert quotas_of(4).read([size, run_time], now=NOW) == {
-            size.name: QuotaReading(quota=size, applied=4, default=size.default, in_use=None),
-            run_time.name: QuotaReading(
-                quota=run_time, applied=None, default=run_time.default, in_use=None
-            ),
+            quota.name: QuotaReading(
+                quota=quota,
+                applied=applied,
+                default=quota.default,
+                in_use=None,
+                region="us-east-1",
+            )
+            for quota, applied in ((size, 4), (run_time, None))
         }
 
     def test_an_unlisted_quota_says_so(self, quotas_of: Callable[[int | None], Quotas]) -> None:
         quota = instance_quota("ml.new9.xlarge", Purchase.ON_DEMAND)
         reading = QuotaReading(
-            quota=quota, applied=None, default=None, in_use=None, is_not_listed=True
+            quota=quota,
+            applied=None,
+            default=None,
+            in_use=None,
+            is_not_listed=True,
+            region="us-east-1",
         )
         assert quotas_of(4).read([quota], now=NOW) == {quota.name: reading}
 

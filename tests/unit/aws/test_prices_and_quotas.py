@@ -223,7 +223,12 @@ def test_a_quota_with_an_unknown_code_is_found_by_its_name() -> None:
 def test_a_name_in_no_list_is_not_listed() -> None:
     reading = look_up("Apps of all kinds", f"{NEW_TYPE} for spot training job usage")
     assert reading == QuotaReading(
-        quota=NEW_QUOTA, applied=None, default=None, in_use=None, is_not_listed=True
+        quota=NEW_QUOTA,
+        applied=None,
+        default=None,
+        in_use=None,
+        is_not_listed=True,
+        region="us-east-1",
     )
 
 

@@ -4,7 +4,7 @@ use.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -71,7 +71,7 @@ class QuotaReading:
     in_use_as_of: float | None = None
     is_not_listed: bool = False
     unknown_because: str | None = None
-    region: str | None = field(default=None, compare=False)
+    region: str | None = None
 
     def how_to_ask(self, value: int) -> str:
         """How to request this value. A quota without a known code is requested in the console."""
