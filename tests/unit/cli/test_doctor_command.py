@@ -293,8 +293,11 @@ def test_without_credentials_the_first_line_says_so_and_nothing_else_is_asked() 
     assert (finding.advice or "").startswith(
         "name an account with --region and --profile, or set one up with"
     )
-    for command in ("aws sso login", "aws sts get-caller-identity"):
-        assert command in (finding.advice or "")
+    assert "aws sts get-caller-identity" in (finding.advice or "")
+    assert finding.found == (
+        "not known: AWS refuses the credentials (ExpiredToken); sign in again, for example with "
+        "`aws sso login`"
+    )
 
 
 @pytest.mark.usefixtures("unhurried")

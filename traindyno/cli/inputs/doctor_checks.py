@@ -169,15 +169,14 @@ def _guarded(subject: str, check: Callable[[], Any]) -> Any:
     try:
         return check()
     except (ClientError, BotoCoreError) as error:
-        settings = (
-            "name an account with --region and --profile, or set one up with `aws configure`, or "
-            "sign in again if a session has expired (`aws sso login`)"
-        )
+        problem = settings_problem(error)
         advice = (
-            settings if settings_problem(error) else "allow this call, or check your AWS settings"
+            "name an account with --region and --profile, or set one up with `aws configure`"
+            if problem
+            else "allow this call, or check your AWS settings"
         )
         advice = f"{advice}: `aws sts get-caller-identity` must succeed"
-        return Check(subject=subject, found=f"not known: {error}", advice=advice)
+        return Check(subject=subject, found=f"not known: {problem or error}", advice=advice)
 
 
 def _region(region: str | None) -> Check:
