@@ -184,33 +184,16 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
                 "no template joins with them; expected a prompt and a completion of turns"
             )
         return _completed(row, first, others[0])
-    prompt_turns = None
     if form == ("instruction", "output"):
-        asked_of = _text(row, "input", values)
-        if asked_of and not isinstance(first, str):
-            raise row.refused(
-                f"it has an input, and the instruction is {described(first)}; expected text"
-            )
-        if asked_of:
-            first = f"{first}\n{asked_of}" if first.strip() else asked_of
-        turns = [
-            {"role": "user", "content": first},
-            {"role": ASSISTANT, "content": others[0]},
-        ]
-        turns = _turns(row, "instruction and output", turns)
+        turns = _instructed(row, first, others[0], values)
     else:
         turns = _turns(row, form[0], first)
     if system:
         turns = [{"role": "system", "content": system}, *turns]
+    prompt_turns = None
     if form == ("prompt", "completion"):
         prompt_turns = len(turns)
-        turns += _turns(row, "completion", others[0])
-        also = {turn["role"] for turn in turns[prompt_turns:]} - {ASSISTANT}
-        if also:
-            raise row.refused(
-                f"the completion has turns of {', '.join(sorted(also))}; expected turns of "
-                f"{ASSISTANT} alone, or all turns in messages"
-            )
+        turns += _completion(row, others[0])
     _check_answers(row, turns[prompt_turns:])
     return Chat(
         file=row.file,
@@ -220,6 +203,30 @@ def _parsed(row: Row, values: Mapping[str, Any]) -> Chat | PromptedText:
         tools=tools,
         template_arguments=_given(row, "chat_template_kwargs", values, dict) or {},
     )
+
+
+def _instructed(row: Row, instruction: Any, output: Any, values: Mapping[str, Any]) -> list[Turn]:
+    """The instruction with its input, which is text beside text, and its answer."""
+    asked_of = _text(row, "input", values)
+    if asked_of and not isinstance(instruction, str):
+        raise row.refused(
+            f"it has an input, and the instruction is {described(instruction)}; expected text"
+        )
+    if asked_of:
+        instruction = f"{instruction}\n{asked_of}" if instruction.strip() else asked_of
+    turns = [{"role": "user", "content": instruction}, {"role": ASSISTANT, "content": output}]
+    return _turns(row, "instruction and output", turns)
+
+
+def _completion(row: Row, value: Any) -> list[Turn]:
+    turns = _turns(row, "completion", value)
+    also = {turn["role"] for turn in turns} - {ASSISTANT}
+    if also:
+        raise row.refused(
+            f"the completion has turns of {', '.join(sorted(also))}; expected turns of "
+            f"{ASSISTANT} alone, or all turns in messages"
+        )
+    return turns
 
 
 def _check_answers(row: Row, turns: Sequence[Turn]) -> None:
