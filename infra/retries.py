@@ -13,6 +13,7 @@ from traindyno.core.errors import (
     SlotUnavailable,
     Throttled,
 )
+from traindyno.core.jobs.run_attempts import MOST_ATTEMPTS
 
 LAMBDA_FAULTS = (
     "Lambda.ServiceException",
@@ -28,11 +29,6 @@ THROTTLING = ("Lambda.TooManyRequestsException", Throttled.__name__)
 # With full jitter, 60 waits of up to 60 s take 28 minutes on average, and less than 15 in one of a
 # billion cases.
 THROTTLING_TRIES = 60
-# The suite's own max_attempts and max_hours end these earlier; SubmitRun and FinishRun see to it.
-CAPACITY_TRIES = 100
-FAULT_TRIES = 20
-# SubmitRun starts no more attempts of a job, even if runs end in each.
-RUNS_LEFT_TRIES = 100
 # Of a chain, which is as long as the cap allows, and of throttling
 PATIENT_TRIES = 1000
 # With full jitter, waits of up to a quarter of an hour outlast the longest max_hours (27 days);
@@ -41,31 +37,23 @@ SLOT_TRIES = 5450
 
 
 def retry_next_attempts(state: sfn.TaskStateBase) -> None:
-    """Adds the retries of a state that submits a job, each of which is a further attempt."""
-    _retry(
-        state,
-        [CapacityUnavailable.__name__],
-        interval_seconds=60,
-        max_delay_seconds=1800,
-        tries=CAPACITY_TRIES,
-    )
-    _retry(
-        state,
-        [ServiceFault.__name__],
-        interval_seconds=10,
-        max_delay_seconds=600,
-        tries=FAULT_TRIES,
-    )
-    _retry(
-        state, [RunsLeft.__name__], interval_seconds=1, max_delay_seconds=2, tries=RUNS_LEFT_TRIES
-    )
-    _retry(
-        state,
-        [JobTimeUsed.__name__],
-        interval_seconds=1,
-        max_delay_seconds=2,
-        tries=PATIENT_TRIES,
-    )
+    """Adds the retries of a state that submits a job, each of which is a further attempt.
+
+    The suite's own max_attempts and max_hours end them earlier; SubmitRun and FinishRun see to it.
+    """
+    for error, interval_seconds, max_delay_seconds, tries in (
+        (CapacityUnavailable, 60, 1800, MOST_ATTEMPTS),
+        (ServiceFault, 10, 600, MOST_ATTEMPTS),
+        (RunsLeft, 1, 2, MOST_ATTEMPTS),
+        (JobTimeUsed, 1, 2, PATIENT_TRIES),
+    ):
+        _retry(
+            state,
+            [error.__name__],
+            interval_seconds=interval_seconds,
+            max_delay_seconds=max_delay_seconds,
+            tries=tries,
+        )
     # A slow backoff: a slot that is free within the first hour is found within minutes.
     _retry(
         state,

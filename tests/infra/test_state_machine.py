@@ -1,3 +1,4 @@
+import json
 import math
 from typing import Any
 
@@ -5,7 +6,7 @@ import pytest
 from aws_cdk.assertions import Match
 
 from localcloud.ministack_answers import EXIT_ERROR
-from tests.infra.synthesis import definition, lab
+from tests.infra.synthesis import REPO_ROOT, definition, lab
 from traindyno.core.errors import (
     CapacityUnavailable,
     JobTimeUsed,
@@ -153,10 +154,6 @@ def test_waiting_for_a_slot_or_a_quieter_moment_outlasts_waiting_for_capacity(
     assert rules[JobTimeUsed.__name__]["MaxAttempts"] >= patient, (
         "a chain is as long as the cap allows"
     )
-    assert (
-        rules[ServiceFault.__name__]["MaxAttempts"]
-        < rules[CapacityUnavailable.__name__]["MaxAttempts"]
-    )
 
 
 def least_wait_seconds(rule: dict[str, Any]) -> float:
@@ -240,6 +237,14 @@ def test_remaining_runs_go_on_at_once_in_each_attempt_of_their_job(
         rule = retries(run_states["SubmitRun"])[error.__name__]
         assert rule["MaxDelaySeconds"] <= 2
         assert rule["MaxAttempts"] >= MOST_ATTEMPTS
+
+
+def test_each_attempt_that_a_suite_may_allow_is_started(run_states: dict[str, Any]) -> None:
+    schema = json.loads((REPO_ROOT / "docs/suite.schema.json").read_text())
+    most = schema["properties"]["limits"]["properties"]["max_attempts"]["maximum"]
+    rules = retries(run_states["SubmitRun"])
+    for error in (CapacityUnavailable, ServiceFault):
+        assert rules[error.__name__]["MaxAttempts"] >= most - 1
 
 
 def test_submit_run_waits_for_its_token_no_longer_than_the_run_may_take(
