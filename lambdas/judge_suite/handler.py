@@ -26,12 +26,13 @@ def handle(event: dict[str, Any], _context: object) -> dict[str, Any]:
             now=time.time(),
         )
         detail = verdict_event(execution_id, verdict, environment.bucket)
+        # The mail is last: a call that is repeated because another call failed has sent none.
+        put_verdict_event(clients.events(), detail)
         notify(
             clients.sns(),
             environment.topic_arn,
             subject=f"Traindyno: {verdict.suite_name}",
             text=verdict_mail(verdict, detail["report"]),
         )
-        put_verdict_event(clients.events(), detail)
         line.update(finding=verdict.finding.value)
     return detail

@@ -141,7 +141,7 @@ class Story:
             for key, item in self.services.table.items.items()
         }
         answers = [(name, text) for _, name, text in self.services.answers.given]
-        return table, self.services.objects.contents, answers
+        return table, self.services.objects.contents, answers, self.services.notices.mails
 
 
 @cache
