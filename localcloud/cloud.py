@@ -158,7 +158,7 @@ def start(home: Home, *, tell: Callable[[str], None], service_options: Sequence[
     was_running = False
     if not daemons.running(home, MINISTACK) and daemons.stop(home, SAGEMAKER, seconds=STOP_SECONDS):
         was_running = True
-        tell("MiniStack has ended, and its executions with it: their training jobs are stopped")
+        tell("MiniStack has ended, and its executions with it: processes of their jobs are stopped")
     ministack = daemons.running(home, MINISTACK)
     sagemaker = daemons.running(home, SAGEMAKER)
     for part in (MINISTACK, SAGEMAKER):

@@ -189,7 +189,7 @@ def strike(lab: ChaosLab) -> None:
         ports = cloud.start(lab.home, tell=told.append)
     assert not deployment.deploy(lab.home, ports, tell=told.append, context=CONTEXT)
     assert told == [
-        "MiniStack has ended, and its executions with it: their training jobs are stopped",
+        "MiniStack has ended, and its executions with it: processes of their jobs are stopped",
         f"starting MiniStack on 127.0.0.1:{ports.aws}",
         f"starting the local SageMaker service on 127.0.0.1:{ports.sagemaker}",
     ]

@@ -186,7 +186,7 @@ def test_executions_of_a_killed_ministack_fail_and_their_jobs_end(own: LocalLab)
     kill(own, cloud.MINISTACK)
     up = own.succeed("local", "up")
     assert (
-        "MiniStack has ended, and its executions with it: their training jobs are stopped"
+        "MiniStack has ended, and its executions with it: processes of their jobs are stopped"
         in up.errors
     )
     assert "execution sleeping-2 was running and has failed" in up.errors
