@@ -100,10 +100,12 @@ def recommend(
     *,
     tolerance: float,
     significance: float,
+    level: float = SIGNIFICANCE,
     count_of: Callable[[Sequence[Trial]], int] = len,
 ) -> Recommendation | None:
     """The cell with the smallest figure, which all of ``cells`` have; None without cells.
 
+    ``level``: of a suite that is judged once, such as one of the trials that would decide.
     ``count_of``: in what further trials are counted.
     """
     if not cells:
@@ -129,7 +131,7 @@ def recommend(
         most = max(count_of(known[cell].trials) for cell in (best, *still_open))
         independent = replace(model, correlation=0.0, largest_correlation=0.0)
         again = independent.compare_all(best, still_open, column)
-        to_decide = further_trials(list(again.values()), most, tolerance)
+        to_decide = further_trials(list(again.values()), most, tolerance, level)
     return Recommendation(best=best, rivals=rivals, to_decide=to_decide)
 
 

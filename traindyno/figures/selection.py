@@ -17,6 +17,7 @@ other cells.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from math import inf, log
 from statistics import fmean
 
@@ -151,10 +152,11 @@ def trials_to_decide(
     *,
     trials: int,
     tolerance: float,
+    level: float = SIGNIFICANCE,
     other_hosts: bool = False,
 ) -> int | None:
     """Trials of each of these cells, in a suite of these cells only, that decide with a probability
-    of 80 %.
+    of 80 %, at this level.
 
     ``comparisons`` are of the best with the cells that are open, each measured with ``trials``.
     None if more than MOST_TRIALS, or if no spread is known. Stein's two-stage rule (1945): n ≥ s²
@@ -176,8 +178,8 @@ def trials_to_decide(
     variance = fmean([variance for variance, _ in spreads])
     degrees = max(fmean([degrees for _, degrees in spreads]), float(len(spreads) * (trials - 1)))
     missed = t_quantile(1 - (1 - POWER) / len(spreads), degrees)
-    apart = t_quantile(1 - SIGNIFICANCE / 2, degrees) + missed
-    within = t_quantile(1 - SIGNIFICANCE / len(spreads), degrees) + missed
+    apart = t_quantile(1 - level / 2, degrees) + missed
+    within = t_quantile(1 - level / len(spreads), degrees) + missed
     needs = []
     for comparison in comparisons:
         behind = max(0.0, -log(comparison.ratio) - comparison.range.high)
@@ -251,12 +253,15 @@ def only_longer_trials_decide(
     return any(rival.relation in (Relation.OPEN, Relation.UNKNOWN) for rival in rivals)
 
 
-def further_trials(comparisons: Sequence[Comparison], most: int, tolerance: float) -> ToDecide:
+def further_trials(
+    comparisons: Sequence[Comparison], most: int, tolerance: float, level: float
+) -> ToDecide:
     """What settles these comparisons, which are open; ``most``: trials that one of the cells
     has.
     """
-    trials = trials_to_decide(comparisons, trials=most, tolerance=tolerance)
-    elsewhere = trials_to_decide(comparisons, trials=most, tolerance=tolerance, other_hosts=True)
+    count = partial(trials_to_decide, comparisons, trials=most, tolerance=tolerance, level=level)
+    trials = count()
+    elsewhere = count(other_hosts=True)
     return ToDecide(trials=trials, other_hosts=trials is None and elsewhere is not None)
 
 

@@ -93,6 +93,9 @@ def test_the_deciding_trials_exceed_the_present_ones() -> None:
     assert trials_to_decide([behind(5.0, 0.1)], trials=5, tolerance=0.02) == 6
     assert trials_to_decide([behind(0.0, 20.0)], trials=5, tolerance=0.02) is None
     assert trials_to_decide([Comparison(ratio=1.0)], trials=1, tolerance=0.02) is None
+    # at the level of disturbed runs: 5e-4 (t(0.993, 8) + t(0.8, 8))^2 / 0.03^2 = 8.9
+    assert trials_to_decide([behind(3.0, 1.0)], trials=5, tolerance=0.0, level=0.007) == 9
+    assert trials_to_decide([behind(3.0, 1.0)], trials=5, tolerance=0.0) == 6
 
 
 def test_the_best_of_several_is_shrunk_by_the_share_of_noise_in_their_differences() -> None:

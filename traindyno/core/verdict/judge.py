@@ -166,6 +166,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns | None
         metric,
         tolerance=suite.tolerance,
         significance=significance,
+        level=level,
     )
     sensitivity = Sensitivity()
     if recommendation:

@@ -23,7 +23,7 @@ MOST_UNTOLD = 2
 # If the answer needs more than so many times the suite's trials (80 % power), the suite's trials
 # seldom settle it. Where other work may stall runs, further ones are as likely to be disturbed.
 MOST_TIMES_NEEDED = 4
-MOST_TIMES_OF_STALLED = 1
+MOST_TIMES_OF_STALLED = 2
 # Cells that long runs confirm.
 LEADERS = 2
 Trial = tuple[Cell, int]
