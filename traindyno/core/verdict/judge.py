@@ -178,6 +178,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns | None
             [by_id[rival.cell_id] for rival in rivals if rival.relation is Relation.BEATEN],
             metric,
             examples=suite.workload.examples,
+            overheads={runs.key: runs.overheads_seconds for runs in evidence.compared},
         )
     return Verdict(
         suite_name=suite.name,

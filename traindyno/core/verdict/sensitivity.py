@@ -1,12 +1,14 @@
 """Prices and amounts of work at which another cell would be as good as the recommended one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
 from traindyno.core.verdict.cell_row import CellRow
 from traindyno.core.verdict.conditions import BreakEven, Crossover, Sensitivity
+from traindyno.figures.distributions import SIGNIFICANCE
+from traindyno.figures.estimates import compare
 from traindyno.figures.table import TO_TARGET, FigureColumn
 
 CENTS = Decimal("0.0001")
@@ -21,13 +23,32 @@ class CellLine:
 
 
 def find_sensitivity(
-    best: CellRow, beaten: Sequence[CellRow], metric: FigureColumn, *, examples: int
+    best: CellRow,
+    beaten: Sequence[CellRow],
+    metric: FigureColumn,
+    *,
+    examples: int,
+    overheads: Mapping[str, Sequence[float]],
 ) -> Sensitivity:
+    """``overheads``: seconds of each trial, by cell. A crossover is of overheads that differ by
+    more than their trials do.
+    """
     break_evens = (find_break_even(best, row) for row in beaten if metric is FigureColumn.USD)
-    crossovers = (find_crossover(best, row, metric=metric, examples=examples) for row in beaten)
+    crossovers = (
+        find_crossover(best, row, metric=metric, examples=examples)
+        for row in beaten
+        if _are_apart(overheads.get(best.cell_id, ()), overheads.get(row.cell_id, ()))
+    )
     return Sensitivity(
         break_evens=tuple(filter(None, break_evens)), crossovers=tuple(filter(None, crossovers))
     )
+
+
+def _are_apart(first: Sequence[float], second: Sequence[float]) -> bool:
+    if min(len(first), len(second)) < 2 or min(*first, *second) <= 0:
+        return False
+    p = compare(first, second).p
+    return p is not None and p < SIGNIFICANCE
 
 
 def find_break_even(recommended: CellRow, other: CellRow) -> BreakEven | None:

@@ -18,6 +18,8 @@ from traindyno.figures.table import FigureColumn
 
 TRN1 = "ml.trn1.32xlarge"
 EXAMPLES = 90_000
+#: Seconds, with a spread of 1 % between trials.
+APART = {BEST: [99.0, 100.0, 101.0], SECOND: [49.5, 50.0, 50.5]}
 METRICS = (FigureColumn.SECONDS, FigureColumn.INSTANCE_HOURS, FigureColumn.USD)
 
 
@@ -54,6 +56,15 @@ def crossing(best: CellRow, second: CellRow, metric: FigureColumn) -> int | None
     return crossover.examples if crossover else None
 
 
+def told_crossings(
+    overheads: dict[str, list[float]], metric: FigureColumn
+) -> list[tuple[str, int]]:
+    crossovers = find_sensitivity(
+        row(), [other()], metric, examples=EXAMPLES, overheads=overheads
+    ).crossovers
+    return [(crossover.cell_id, crossover.examples) for crossover in crossovers]
+
+
 def test_the_other_type_breaks_even_at_a_lower_price() -> None:
     break_even = known(find_break_even(make_row(), other(usd=make_estimate(25.0))))
     # $20 x 10 / 25
@@ -66,9 +77,8 @@ def test_the_other_type_breaks_even_at_a_lower_price() -> None:
         Decimal(8),
         Decimal(20),
     )
-    both = find_sensitivity(
-        make_row(), [other(), other(usd=None)], FigureColumn.USD, examples=EXAMPLES
-    )
+    rows = [other(), other(usd=None)]
+    both = find_sensitivity(make_row(), rows, FigureColumn.USD, examples=EXAMPLES, overheads=APART)
     assert len(both.break_evens) == 1
 
 
@@ -97,10 +107,22 @@ def test_two_cells_meet_at_a_balance_of_overhead_and_rate(
     metric: FigureColumn, examples: int
 ) -> None:
     assert crossing(row(), other(), metric) == examples
-    crossovers = find_sensitivity(row(), [other()], metric, examples=EXAMPLES).crossovers
-    assert [(crossover.cell_id, crossover.examples) for crossover in crossovers] == [
-        (SECOND, examples)
-    ]
+    assert told_crossings(APART, metric) == [(SECOND, examples)]
+
+
+@pytest.mark.parametrize(
+    "overheads",
+    [
+        {BEST: [12.0, 250.0, 38.0], SECOND: [49.5, 50.0, 50.5]},  # one slow start makes the mean
+        {BEST: [100.0], SECOND: [50.0]},
+        {BEST: [100.0, 100.0], SECOND: [0.0, 0.0]},
+        {},
+    ],
+)
+def test_overheads_that_trials_do_not_tell_apart_have_no_crossover(
+    overheads: dict[str, list[float]],
+) -> None:
+    assert told_crossings(overheads, FigureColumn.SECONDS) == []
 
 
 @pytest.mark.parametrize("metric", METRICS)
