@@ -11,6 +11,7 @@ from traindyno.core.costs.prices import sum_known
 from traindyno.core.costs.projection import Projection, paid_usd, project_run
 from traindyno.core.costs.to_target import evaluated
 from traindyno.core.measurement.loss_parity import are_draws_of_seeds
+from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.run.record import QualityTarget
 from traindyno.core.suite.choices import Quality
 from traindyno.core.verdict.cell_row import CellHosts, CellQuality, CellRow, CellTime, Steadiness
@@ -66,9 +67,7 @@ def build_row(
             (result.price.usd_per_instance_hour for result in results), None
         ),
         spent_usd=sum_known([paid_usd(result) for result in results]),
-        message=next(
-            (result.message for result in (*runs.others, *runs.measured) if result.message), None
-        ),
+        message=next(filter(None, map(_message, (*runs.others, *runs.measured))), None),
         least_behind=runs.least_behind,
         time=_time(runs, projections),
         steadiness=_steadiness(runs, model),
@@ -138,6 +137,14 @@ def _within_one_run(
         column: estimate.within(within.get(column)) if estimate else None
         for column, estimate in estimates.items()
     }
+
+
+def _message(result: RunResult) -> str | None:
+    """Its own, or what the steps of a run without a rate lack."""
+    measured = result.measured
+    if result.message or measured is None or measured.throughput or measured.ended_at_target:
+        return result.message
+    return measured.steady_state.reason
 
 
 def _time(runs: CellRuns, projections: Sequence[Projection]) -> CellTime:

@@ -226,13 +226,15 @@ def _note(verdict: Verdict, row: CellRow) -> str:
             else interval_text(reach.low, reach.high, seconds_text)
         )
         error = f": take it as {within}"
-    # ten times as long, in a round number
-    steps = float(f"{min(10 * ran, work.mean) * rate.mean:.0e}")
+    # ten times as long, in a round number; at most the whole work
+    steps = float(f"{10 * ran * rate.mean:.0e}")
+    if row.samples_per_second is not None:
+        steps = min(steps, ceil(verdict.examples * rate.mean / row.samples_per_second.mean))
     longer = f"let the script do {steps:.0f} steps"
     if not verdict.to_decide.is_script:
         longer = f"measurement.max_steps: {steps:.0f}"
     times = f"The trials ran for {seconds_text(ran)} each, the work takes {seconds_text(work.mean)}"
-    return f"{failed} {times}{error}; for more: {longer}."
+    return f"{failed} {times}{error}; for longer trials: {longer}."
 
 
 def _work(verdict: Verdict) -> str:

@@ -153,8 +153,8 @@ def test_the_size_of_unsteady_trials_is_in_the_headline() -> None:
     headline = describe_verdict(judged([unsteady, *results[1:]])).headline
     # 60 steps of about a second; the whole work is 100,000 examples
     assert re.search(
-        r" The trials ran for [\d.]+ s each, the work takes [\d.]+ h: take it as ± \d+ %; for more:"
-        r" measurement\.max_steps: 600\.$",
+        r" The trials ran for [\d.]+ s each, the work takes [\d.]+ h: take it as ± \d+ %;"
+        r" for longer trials: measurement\.max_steps: 600\.$",
         headline,
     )
     training = replace(SUITE, limits=replace(SUITE.limits, chain_jobs=True))

@@ -76,6 +76,18 @@ def test_a_clear_winner_is_recommended_with_its_margin(snapshot: Snapshot) -> No
     snapshot(describe_verdict(verdict).support[-1])
 
 
+def test_runs_too_short_for_a_rate_say_how_many_steps_they_lack() -> None:
+    suite = suite_of()
+    reason = "too few steps to find the end of the warm-up: 1 of at least 6"
+    short = [
+        remeasured(result, throughput=None, is_reached=False, reason=reason)
+        for result in completed_results(suite.cells, [1.0], [1.0], suite=suite)
+    ]
+    assert describe_verdict(judge(suite, suite.cells, short)).headline == (
+        f"No cell was measured: the runs ended before a rate could be measured: {reason}."
+    )
+
+
 def test_noise_as_large_as_the_difference_names_the_number_of_deciding_trials() -> None:
     verdict = judged(suite_of(), [1.00, 1.06, 0.94], [1.08, 1.02, 0.96])
     assert verdict.finding is Finding.UNDECIDED

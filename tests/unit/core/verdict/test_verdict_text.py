@@ -265,7 +265,7 @@ def test_failures_and_the_size_of_short_trials_are_in_the_headline(
     # half of 900 to 1100 s is 10 % of 1,000 s; ten times 30 s at 4 steps a second
     noted = (
         " Note: 2 of its 5 trials failed, 1 diverged. The trials ran for 30.0 s each, the work "
-        "takes 16 min 40 s: take it as ± 10 %; for more: measurement.max_steps: 1000."
+        "takes 16 min 40 s: take it as ± 10 %; for longer trials: measurement.max_steps: 1000."
     )
     assert described(rows=(best, make_row(SECOND)), finding=finding).headline.endswith(noted)
     steady = described(
@@ -280,14 +280,18 @@ def test_failures_and_the_size_of_short_trials_are_in_the_headline(
         # the prediction of one run, ± 200 s
         (
             {"prediction": predicted(800.0, 1200.0)},
-            ": take it as ± 20 %; for more: measurement.max_steps: 1000.",
+            ": take it as ± 20 %; for longer trials: measurement.max_steps: 1000.",
         ),
         (
             {"seconds": make_estimate(1000.0)},
-            "the work takes 16 min 40 s; for more: measurement.max_steps: 1000.",
+            "the work takes 16 min 40 s; for longer trials: measurement.max_steps: 1000.",
         ),
-        # no more steps than the work has
+        # no more steps than the work has: 100,000 examples, 25 a step, or 62.5
         ({"measured_seconds": 500.0}, "measurement.max_steps: 4000."),
+        (
+            {"measured_seconds": 500.0, "samples_per_second": make_estimate(250.0)},
+            "measurement.max_steps: 1600.",
+        ),
         ({"measured_seconds": 1001.0}, "Use ddp: it is cheapest."),
         ({"measured_seconds": None}, "Use ddp: it is cheapest."),
     ],
