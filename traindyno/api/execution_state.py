@@ -191,10 +191,11 @@ def read_state(target: LabTarget, execution_id: str) -> State:
 
 
 def _ended(job: Job, files: Sequence[str]) -> Iterator[tuple[str, str]]:
-    runs = {run.run_id: run for run in job.runs}
+    labels = {run.cell.cell_id: run.cell.label for run in job.runs}
     for run_id in ended_in(job, files):
-        run = runs.get(run_id)  # None for a further run of a cell, which the job adds itself
-        yield run_id, run_id if run is None else f"{run.cell.label}, trial {run.trial}"
+        # also a further run of a cell, which the job adds itself
+        cell_id, _, trial = run_id.rpartition("-t")
+        yield run_id, f"{labels[cell_id]}, trial {trial}" if cell_id in labels else run_id
 
 
 def find_leader(goal: GoalKind, summaries: Sequence[RunSummary]) -> Leader | None:

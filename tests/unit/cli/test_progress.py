@@ -45,6 +45,7 @@ from traindyno.core.jobs.job_end import JobPhaseName
 from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.measurement.measured_run import LARGEST_FOREIGN_SHARE
 from traindyno.core.suite.choices import GoalKind
+from traindyno.core.suite.runs import run_id_of
 from traindyno.store.owners import PreparationRow, PreparationSummary
 
 STARTED = 1_000.0
@@ -211,6 +212,11 @@ def test_between_two_attempts_of_a_job_its_ended_runs_are_still_counted(
         f"{run.cell.label}, trial {run.trial}: ended; its figures follow when its job ends"
         for run in world.job.runs[:2]
     )
+    further = run_id_of(world.job.runs[0].cell.cell_id, 7)
+    monkeypatch.setattr(execution_state, "ended_in", lambda *_: [further])
+    # the job made this run itself
+    label = world.job.runs[0].cell.label
+    assert read_state(target, EXECUTION).ended_in_jobs == {further: f"{label}, trial 7"}
 
 
 @pytest.mark.parametrize(("planned", "job"), [(6, "job 3 of 6"), (2, "job 3")])
