@@ -231,7 +231,7 @@ def show_training(target: LabTarget, training: Training, folder: Path) -> None:
         tell(f"{name}: {result.outcome.replace('_', ' ')} after {so_far}{why}")
         more = " --max-usd USD" if result.outcome is Outcome.COST_STOPPED else ""
         again = f"traindyno train --resume {training.training_id}{more}{target.option}"
-        tell(f"its checkpoints are kept; go on with: {again}")
+        tell(f"go on from its newest checkpoint, or without one from step 1, with: {again}")
         raise typer.Exit(FAILED)
     table = titled_table(
         f"{training.training_id}: completed", *(f"{heading}~" for heading in HEADINGS)

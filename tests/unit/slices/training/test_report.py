@@ -5,9 +5,11 @@
 import json
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from tests.sentences import Snapshot
@@ -21,11 +23,12 @@ from tests.unit.planned_lab import (
     measure,
     take_in,
 )
-from tests.unit.run_samples import completed_result, make_cell, remeasured
+from tests.unit.run_samples import completed_result, known, make_cell, remeasured
 from tests.unit.suites import unprepared_document
 from traindyno.cli.lab_choice import LabChoice
 from traindyno.cli.main import commands
 from traindyno.core.costs.projected_actual import ProjectedActual, job_seconds
+from traindyno.core.jobs.outcome import Outcome
 from traindyno.core.planning.plan import read_stored_plan, stored_plan
 from traindyno.core.s3_keys import plan_key, report_data_key, report_html_key
 from traindyno.core.suite.checks.suite_check import parse_suite
@@ -33,7 +36,8 @@ from traindyno.core.suite.suite_file import suite_document
 from traindyno.core.verdict.report_data import parse_report
 from traindyno.figures.estimates import Interval
 from traindyno.lab.check_quotas import check_quotas
-from traindyno.slices.training.lab import plan_to_resume
+from traindyno.slices.training import client
+from traindyno.slices.training.lab import find_training, plan_to_resume
 from traindyno.slices.training.plan import (
     Projected,
     Training,
@@ -95,6 +99,26 @@ def test_the_wait_for_the_machine_is_no_time_of_a_job() -> None:
         ((first, replace(second, ended_at=None)), None),
     ):
         assert job_seconds([replace(result, attempts=attempts)]) == seconds
+
+
+def test_a_training_that_failed_at_its_start_is_not_said_to_have_checkpoints(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = trained()
+    training = known(find_training(target_of(lab), EXECUTION))
+    failed = replace(
+        completed_result(training.cell, 1), outcome=Outcome.USER_CODE_ERROR, message="no rows"
+    )
+    monkeypatch.setattr(client, "follow_to_end", lambda *_: None)
+    monkeypatch.setattr(client, "find_result", lambda *_: failed)
+    with pytest.raises(typer.Exit):
+        client.show_training(target_of(lab), training, tmp_path)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "user code error after" in said
+    assert said.endswith(
+        ": no rows go on from its newest checkpoint, or without one from step 1, with: "
+        f"traindyno train --resume {EXECUTION} --local"
+    )
 
 
 def test_the_report_of_a_training_has_its_projection_beside_its_figures() -> None:
