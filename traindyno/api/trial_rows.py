@@ -242,7 +242,7 @@ def _require_scatter(trials: Mapping[str, Sequence[Trial]], columns: TrialColumn
     name = " and ".join(columns.cell)
     if len(trials) < 2:
         raise TrialsInvalid(
-            f"all {sum(map(len, trials.values()))} trials are of one cell, {next(iter(trials))}; "
+            f"the trials are of one cell, {next(iter(trials))}; "
             f"expected two values of {name} or more"
         )
     if all(len(own) == 1 for own in trials.values()):

@@ -4,6 +4,7 @@ from io import StringIO
 from tests.unit.report.test_report import cells_section, headings_of, report_of, sample_suite
 from tests.unit.run_samples import completed_result, failed_result, make_suite, remeasured
 from tests.unit.step_log_samples import START
+from tests.unit.verdict_samples import make_row
 from traindyno.cli.display.verdict_table import interval_bars, print_verdict
 from traindyno.cli.output import Terminal
 from traindyno.core.jobs.outcome import Outcome
@@ -13,6 +14,7 @@ from traindyno.core.suite.choices import GoalKind
 from traindyno.core.suite.goal import Goal
 from traindyno.core.verdict.cell_figures import CELL_FIGURES, InTerminal
 from traindyno.core.verdict.report_data import Report
+from traindyno.core.verdict.trained_weights import CellWeights
 from traindyno.core.verdict.verdict_text import describe_verdict
 from traindyno.features import FEATURES
 from traindyno.figures.estimates import Estimate, Interval
@@ -31,6 +33,23 @@ def trials(*, recurring_share: float = 0.0) -> list[RunResult]:
         result = completed_result(cell, trial, suite=sample_suite())
         results.append(remeasured(result, recurring_share=recurring_share))
     return results
+
+
+def test_beside_an_adapter_the_other_cell_trains_all_weights() -> None:
+    weights = {
+        "adapter": CellWeights(parameters=200, trained=50, learning_rate=0.01),
+        "full": CellWeights(parameters=150, learning_rate=0.001),
+        "failed": CellWeights(),
+    }
+    rows = [make_row(name, parts=(part,)) for name, part in weights.items()]
+    (trained,) = (figure for figure in CELL_FIGURES if figure.heading == "Trained")
+    assert trained.is_known_of(rows)
+    assert not trained.is_known_of(rows[1:])
+    assert [trained.text(trained.value(row)) for row in rows] == [
+        "50 of 200 (25.0 %) at learning rate 0.01",
+        "all weights at learning rate 0.001",
+        "unknown",
+    ]
 
 
 def test_the_table_shows_the_time_before_training_and_the_interval_of_one_run() -> None:

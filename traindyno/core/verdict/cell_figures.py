@@ -202,8 +202,9 @@ CELL_FIGURES = (
     ),
     _optional(
         "Trained",
-        lambda row: None if row.part(CellWeights).trained is None else str(row.part(CellWeights)),
-        explanation="parameters that train beside a frozen base; the others train all",
+        lambda row: row.part(CellWeights).parameters and str(row.part(CellWeights)),
+        explanation="parameters that train, and their learning rate",
+        is_known=lambda row: row.part(CellWeights).trained is not None,
     ),
     _optional("Batch found", found_batch_text, explanation="per device, by the probes of the cell"),
     CellFigure(

@@ -165,7 +165,10 @@ def compare_executions(first: ExecutionRecord, second: ExecutionRecord) -> Execu
             f"{difference.name}: {_cut(difference.first)} → {_cut(difference.second)}"
             for difference in unlike
         ]
-        did = f"{first.execution_id} → {second.execution_id}: they did not do the same work"
+        did = (
+            f"{first.execution_id} → {second.execution_id}: they did not do the same work; "
+            "settings to compare belong in the matrix of one suite"
+        )
         raise NotComparable("\n".join([did, *lines]))
     others = {_configuration(cell): cell for cell in second.cells}
     shared = [
