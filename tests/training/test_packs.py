@@ -163,7 +163,7 @@ def test_the_posts_starved_loader_is_found_in_its_local_pack(tmp_path: Path) -> 
     measured = measure_run(log, log.measured, table, warmup_steps=3, peak_flops_per_device=None)
     steps = CellSteps(step_parts=measured.step_parts)
     text = " ".join(describe_steps(cell.label, steps))
-    match = re.search(r"(\d+) % \(± \d+ %\) of a step of .* waits for data", text)
+    match = re.search(r"(\d+) % of a step of .* waits for data", text)
     assert match, text
     # About 45 %, of which other work on the machine may hide a part. Prepared tokens took 2 %.
     assert int(match[1]) > 15

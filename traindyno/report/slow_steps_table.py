@@ -2,11 +2,7 @@
 
 from traindyno.core.costs.quantity_text import seconds_text
 from traindyno.core.verdict.report_data import Report
-from traindyno.core.verdict.slow_steps import (
-    CellSteps,
-    is_wait_named,
-    wait_text,
-)
+from traindyno.core.verdict.slow_steps import CellSteps, wait_text
 from traindyno.report.markup import Markup, columns, draw_table, element, join
 
 MOST_ROWS = 20
@@ -22,7 +18,8 @@ COLUMNS = columns(
     },
 )
 CAPTION = (
-    "Shares of a step, with 95 % intervals, of the cells that wait for data. The best 20 at most."
+    "Mean shares of a step, and those of single trials, of the cells that wait for data. The best "
+    "20 at most."
 )
 
 
@@ -30,11 +27,11 @@ def draw_slow_steps(report: Report) -> Markup | None:
     """None where no cell waits for data."""
     rows = []
     for row in report.verdict.ranked_rows:
-        parts = row.part(CellSteps).step_parts
-        if parts and is_wait_named(parts):
-            waiting = wait_text(parts)
+        steps = row.part(CellSteps)
+        waiting = wait_text(steps)
+        if steps.step_parts and waiting:
             overhead = seconds_text(row.time.overhead_seconds)
-            rows.append([row.label, seconds_text(parts.step.mean), waiting, overhead])
+            rows.append([row.label, seconds_text(steps.step_parts.step.mean), waiting, overhead])
     return (
         join(element("h3", "Why slow"), draw_table(COLUMNS, rows[:MOST_ROWS], caption=CAPTION))
         if rows

@@ -26,6 +26,9 @@ class PartSeconds:
     def half_width(self) -> float:
         return NORMAL_QUANTILE * self.error
 
+    def scaled(self, factor: float) -> "PartSeconds":
+        return PartSeconds(mean=self.mean * factor, error=self.error * factor)
+
 
 def mean_seconds(parts: Sequence[PartSeconds]) -> PartSeconds:
     error = hypot(*(part.error for part in parts)) / len(parts)
@@ -89,13 +92,19 @@ def measure_parts(
 
 
 def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
-    """Means over a cell's trials, with the largest share of computing in a wait."""
+    """Means over a cell's trials, with the largest share of computing in a wait.
+
+    The wait's share of the step is the mean of the trials' shares.
+    """
     known = [trial for trial in trials if trial is not None]
     if not known:
         return None
+    step = mean_seconds([trial.step for trial in known])
     return StepParts(
-        step=mean_seconds([trial.step for trial in known]),
-        waiting=mean_seconds([trial.waiting for trial in known]),
+        step=step,
+        waiting=mean_seconds(
+            [trial.waiting.scaled(step.mean / trial.step.mean) for trial in known]
+        ),
         computing_share=max(
             (trial.computing_share for trial in known if trial.computing_share is not None),
             default=None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
-from traindyno.core.costs.quantity_text import share_text
+from traindyno.core.costs.quantity_text import range_text, share_text
 from traindyno.core.documents.stored import StoredPart
 from traindyno.core.instances.instance_types import find_instance_type
 from traindyno.core.measurement.run_result import RunResult
@@ -25,20 +25,10 @@ def wait_share(parts: StepParts) -> float:
     return parts.share(parts.waiting)
 
 
-def _wait_error(parts: StepParts) -> float:
-    """Half the width of the share's 95 % interval."""
-    return parts.waiting.half_width / parts.step.mean
-
-
 def is_wait_named(parts: StepParts) -> bool:
     """Whether the wait for data is more than noise, and large enough to matter."""
-    return wait_share(parts) > _wait_error(parts) and wait_share(parts) >= LEAST_NAMED_SHARE
-
-
-def wait_text(parts: StepParts) -> str:
-    return (
-        f"{share_text(wait_share(parts), digits=0)} (± {share_text(_wait_error(parts), digits=0)})"
-    )
+    is_more = parts.waiting.mean > parts.waiting.half_width
+    return is_more and wait_share(parts) >= LEAST_NAMED_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,25 +85,49 @@ class CellSteps(StoredPart):
 
     kind: ClassVar[str] = "steps"
     step_parts: StepParts | None = None
+    #: The share of the wait in each trial.
+    wait_shares: tuple[float, ...] = ()
     #: What more loader workers would save, by estimate.
     loader_advice: LoaderAdvice | None = None
 
 
 def measure_steps(settings: Settings, measured: Sequence[RunResult]) -> CellSteps:
     """Advice is for the built-in training code, which has the setting."""
-    parts = mean_parts(result.measured.step_parts for result in measured if result.measured)
+    trials = [
+        result.measured.step_parts
+        for result in measured
+        if result.measured and result.measured.step_parts
+    ]
+    parts = mean_parts(trials)
     is_built_in = any(RUN in result.facts for result in measured)
     return CellSteps(
-        step_parts=parts, loader_advice=advise_workers(settings, parts) if is_built_in else None
+        step_parts=parts,
+        wait_shares=tuple(map(wait_share, trials)),
+        loader_advice=advise_workers(settings, parts) if is_built_in else None,
     )
+
+
+def wait_text(steps: CellSteps) -> str | None:
+    """The mean share of a step that waits, and that of the least and the most in a trial; None
+    where a wait is not named.
+    """
+    parts = steps.step_parts
+    if parts is None or not is_wait_named(parts):
+        return None
+    mean = share_text(wait_share(parts), digits=0)
+    shares = [share_text(share, digits=0) for share in sorted(steps.wait_shares)]
+    if len({*shares}) < 2:
+        return mean
+    return f"{mean} ({range_text(shares[0], shares[-1])} in its trials)"
 
 
 def describe_steps(label: str, steps: CellSteps) -> Iterator[str]:
     """Nothing where a step does not wait for data."""
     parts = steps.step_parts
+    waiting = wait_text(steps)
     advice = steps.loader_advice
-    if parts is not None and is_wait_named(parts):
-        yield (f"{wait_text(parts)} of a step of {label} waits for data, by its step log.")
+    if parts is not None and waiting is not None:
+        yield f"{waiting} of a step of {label} waits for data, by its step log."
         if parts.computing_share is not None and parts.computing_share >= MOSTLY:
             share = share_text(min(1.0, parts.computing_share), digits=0)
             yield (

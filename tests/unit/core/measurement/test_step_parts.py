@@ -58,12 +58,14 @@ def test_the_wait_is_a_share_of_the_step(world_size: int) -> None:
     assert parts.share(parts.waiting) == pytest.approx(0.4)
 
 
-def test_a_cell_has_the_means_of_its_trials() -> None:
+def test_a_cell_has_the_mean_step_and_share_of_its_trials() -> None:
     first = parts_of({file_name(): log_lines(step_seconds=[0.1] * STEPS, wait_seconds=0.02)})
     second = parts_of({file_name(): log_lines(step_seconds=[0.3] * STEPS, wait_seconds=0.04)})
     mean = mean_parts([first, None, second])
     assert mean is not None
-    assert (mean.step.mean, mean.waiting.mean) == pytest.approx((0.2, 0.03))
+    # 0.02 of 0.1 and 0.04 of 0.3
+    share = (0.2 + 0.04 / 0.3) / 2
+    assert (mean.step.mean, mean.share(mean.waiting)) == pytest.approx((0.2, share))
     assert mean_parts([None, second]) == second
     assert mean_parts([None]) is None
 

@@ -44,8 +44,24 @@ def test_a_wait_is_named_if_it_is_large_and_no_noise(
         step=PartSeconds(mean=1.0, error=0.01), waiting=PartSeconds(mean=mean, error=error)
     )
     told = [*describe_steps("A", CellSteps(step_parts=parts))]
-    sentence = "29 % (± 4 %) of a step of A waits for data, by its step log."
+    sentence = "29 % of a step of A waits for data, by its step log."
     assert told == ([sentence] if is_named else [])
+
+
+def test_a_wait_that_differs_between_trials_is_named_with_the_least_and_the_most() -> None:
+    suite = make_suite(matrix={"instance": (G5.instance,)})
+    (cell,) = suite.cells
+    trials = []
+    for trial, wait_seconds in enumerate((0.006, 0.012, 0.030), 1):
+        log = read_step_log(
+            {file_name(): log_lines(step_seconds=[0.1] * 200, wait_seconds=wait_seconds)}
+        )
+        trials.append(result_from(log, run=make_run(cell, trial), suite=suite))
+    (row,) = report_of(trials, suite).verdict.rows
+    (sentence,) = describe_steps("A", row.part(CellSteps))
+    assert sentence.startswith("16 % (6 to 30 % in its trials) of a step of A waits for data")
+    # the table of cells has the same figure
+    assert row.time.data_wait_share == pytest.approx(0.16)
 
 
 def step_seconds(load: float, rest: float, workers: int) -> float:
@@ -146,4 +162,4 @@ def test_a_log_with_waits_becomes_a_row_of_the_report(facts: dict[str, Any]) -> 
     assert bool(steps.loader_advice) == bool(facts)
     section = render(report, FEATURES).partition("Why slow</h3>")[2].partition("</table>")[0]
     texts = [re.sub(r"<[^>]*>", "", cell) for cell in section.split("<td")[1:]]
-    assert texts[1].rpartition(">")[2] == "40 % (± 0 %)"
+    assert texts[1].rpartition(">")[2] == "40 %"
