@@ -1,6 +1,6 @@
 """The mean time of a step and its wait for data, which is in every step log."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot, sqrt
 from statistics import NormalDist, fmean, stdev
@@ -91,22 +91,21 @@ def measure_parts(
     )
 
 
-def mean_parts(trials: Iterable[StepParts | None]) -> StepParts | None:
+def mean_parts(trials: Sequence[StepParts]) -> StepParts | None:
     """Means over a cell's trials, with the largest share of computing in a wait.
 
     The wait's share of the step is the mean of the trials' shares.
     """
-    known = [trial for trial in trials if trial is not None]
-    if not known:
+    if not trials:
         return None
-    step = mean_seconds([trial.step for trial in known])
+    step = mean_seconds([trial.step for trial in trials])
     return StepParts(
         step=step,
         waiting=mean_seconds(
-            [trial.waiting.scaled(step.mean / trial.step.mean) for trial in known]
+            [trial.waiting.scaled(step.mean / trial.step.mean) for trial in trials]
         ),
         computing_share=max(
-            (trial.computing_share for trial in known if trial.computing_share is not None),
+            (trial.computing_share for trial in trials if trial.computing_share is not None),
             default=None,
         ),
     )

@@ -61,13 +61,13 @@ def test_the_wait_is_a_share_of_the_step(world_size: int) -> None:
 def test_a_cell_has_the_mean_step_and_share_of_its_trials() -> None:
     first = parts_of({file_name(): log_lines(step_seconds=[0.1] * STEPS, wait_seconds=0.02)})
     second = parts_of({file_name(): log_lines(step_seconds=[0.3] * STEPS, wait_seconds=0.04)})
-    mean = mean_parts([first, None, second])
+    mean = mean_parts([first, second])
     assert mean is not None
     # 0.02 of 0.1 and 0.04 of 0.3
     share = (0.2 + 0.04 / 0.3) / 2
     assert (mean.step.mean, mean.share(mean.waiting)) == pytest.approx((0.2, share))
-    assert mean_parts([None, second]) == second
-    assert mean_parts([None]) is None
+    assert mean_parts([second]) == second
+    assert mean_parts([]) is None
 
 
 def test_the_error_of_a_mean_of_two_is_smaller_by_the_root_of_two() -> None:
