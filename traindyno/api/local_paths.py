@@ -29,6 +29,8 @@ LEAST_ALIKE = 0.7
 OFF = ("false", "0", "no", "off")
 # A built-in task loads them; a script may go on with the training of what it gets.
 PRETRAINED = ("tokenizer", "model")
+# In a program that writes the step log
+LOGS_STEPS = b"traindyno"
 
 
 class StagingRefused(TraindynoError):
@@ -214,6 +216,12 @@ def travel_lines(
     if isinstance(source, str) and not is_s3_uri(source):
         travelling = find_source(expanded(source, beside), workload.get("entry_point"), allowed)
         yield f"source {source}: {travelling.sentence()}"
+        programs = [path for name, path in travelling.files.items() if name.endswith(".py")]
+        if not any(LOGS_STEPS in program.read_bytes() for program in programs):
+            yield (
+                f"caution: no program of {source} imports traindyno.callbacks, and a run without a "
+                "step log has no figures; the three lines are in docs/own-script.md"
+            )
     for place, path in workload_paths(workload):
         local = find_local(path, beside)
         if local is not None:

@@ -173,7 +173,10 @@ def _stopped_meaning(job: Mapping[str, Any], stopped_for: Outcome | None) -> tup
     if secondary == "MaxWaitTimeExceeded":
         return CapacityUnavailable, "the spot job reached MaxWaitTimeInSeconds before it completed"
     if stopped_for is not None:
-        return stopped_for, f"stopped by the lab: {stopped_for}"
+        by = (
+            "on request" if stopped_for is Outcome.STOPPED_BY_USER else f"by the lab: {stopped_for}"
+        )
+        return stopped_for, f"stopped {by}"
     if _ended_in_pending(job):
         return (
             CapacityUnavailable,

@@ -160,6 +160,21 @@ def test_an_entry_point_or_data_left_behind_are_refused_with_the_remedy(tmp_path
         list(travel_lines({"dataset": {"path": "data"}}, beside=tmp_path))
 
 
+@pytest.mark.parametrize("logs", ["train.py", "steps/log.py", None])
+def test_a_script_that_would_write_no_step_log_is_named(logs: str | None, tmp_path: Path) -> None:
+    source = tmp_path / "code"
+    (source / "steps").mkdir(parents=True)
+    for name in ("train.py", "steps/log.py", "notes.txt"):
+        logging = "from traindyno.callbacks import step_log" if name in (logs, "notes.txt") else ""
+        (source / name).write_text(f"import torch\n{logging}\n")
+    _, *cautions = travel_lines({"source": "code", "entry_point": "train.py"}, beside=tmp_path)
+    told = (
+        "caution: no program of code imports traindyno.callbacks, and a run without a step log has "
+        "no figures; the three lines are in docs/own-script.md"
+    )
+    assert cautions == ([] if logs else [told])
+
+
 @pytest.mark.parametrize(
     ("task", "field", "count"),
     [("causal-lm", "model", 2), ("causal-lm", "dataset", 8), ("script", "model", 8)],

@@ -278,12 +278,15 @@ def test_a_completed_job_tells_its_time_and_place() -> None:
         ("MaxRuntimeExceeded", Outcome.COST_STOPPED, Outcome.TIMED_OUT),
         ("Stopped", Outcome.COST_STOPPED, Outcome.COST_STOPPED),
         ("Stopped", None, Outcome.STOPPED_BY_USER),
+        ("Stopped", Outcome.STOPPED_BY_USER, Outcome.STOPPED_BY_USER),
     ],
 )
 def test_a_stopped_job_says_for_whom(
     secondary: str, stopped_for: Outcome | None, outcome: Outcome
 ) -> None:
-    assert read_job_end(described("Stopped", secondary), stopped_for=stopped_for).outcome is outcome
+    end = read_job_end(described("Stopped", secondary), stopped_for=stopped_for)
+    assert end.outcome is outcome
+    assert (end.message == "stopped on request") == (outcome is Outcome.STOPPED_BY_USER)
 
 
 def test_a_job_completed_at_its_time_limit_did_not_complete() -> None:
