@@ -12,7 +12,6 @@ from traindyno.core.costs.hazard import (
     hazard_key,
     observe_hazards,
 )
-from traindyno.core.costs.projection import project_run
 from traindyno.core.jobs.outcome import OWN_FAILURES, SUCCESSES, Outcome
 from traindyno.core.measurement.run_result import RunResult
 from traindyno.core.measurement.throughput import Throughput
@@ -73,12 +72,6 @@ class CellRuns:
     @property
     def rates(self) -> list[Throughput]:
         return [result.throughput for result in self.measured if result.throughput]
-
-    @property
-    def overheads_seconds(self) -> list[float]:
-        """Of the trials, without those of which it is unknown."""
-        projections = map(project_run, self.measured)
-        return [projection.overhead_seconds for projection in projections if projection]
 
     @property
     def samples_per_step(self) -> int | None:

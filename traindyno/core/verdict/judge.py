@@ -25,7 +25,7 @@ from traindyno.core.verdict.evidence import (
     raced,
 )
 from traindyno.core.verdict.figure_table import build_figures
-from traindyno.core.verdict.sensitivity import find_sensitivity
+from traindyno.core.verdict.sensitivity import find_sensitivity, overheads_of
 from traindyno.core.verdict.unlike_work import find_unlike_work
 from traindyno.core.verdict.verdict import AgainstBaseline, Finding, Likeness, MissingRuns, Verdict
 from traindyno.figures.distributions import SIGNIFICANCE
@@ -178,7 +178,7 @@ def judge_evidence(suite: Suite, evidence: Evidence, missing: MissingRuns | None
             [by_id[rival.cell_id] for rival in rivals if rival.relation is Relation.BEATEN],
             metric,
             examples=suite.workload.examples,
-            overheads={runs.key: runs.overheads_seconds for runs in evidence.compared},
+            overheads={runs.key: overheads_of(runs, metric) for runs in evidence.compared},
         )
     return Verdict(
         suite_name=suite.name,

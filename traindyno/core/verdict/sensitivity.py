@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from traindyno.core.costs.prices import SECONDS_PER_HOUR
-from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.costs.projection import Projection, project_run
+from traindyno.core.verdict.cell_row import CellRow, CellTime
+from traindyno.core.verdict.cell_runs import CellRuns
 from traindyno.core.verdict.conditions import BreakEven, Crossover, Sensitivity
 from traindyno.figures.distributions import SIGNIFICANCE
 from traindyno.figures.estimates import compare
@@ -41,6 +43,21 @@ def find_sensitivity(
     )
     return Sensitivity(
         break_evens=tuple(filter(None, break_evens)), crossovers=tuple(filter(None, crossovers))
+    )
+
+
+def overheads_of(runs: CellRuns, metric: FigureColumn) -> list[float]:
+    """Seconds of the trials, without those of which it is unknown."""
+    seconds = (_overhead(projected, metric) for projected in map(project_run, runs.measured))
+    return [overhead for overhead in seconds if overhead is not None]
+
+
+def _overhead(time: Projection | CellTime | None, metric: FigureColumn) -> float | None:
+    """Wall clock for a time; training time for cost and hours."""
+    if time is None:
+        return None
+    return (
+        time.overhead_seconds if metric is FigureColumn.SECONDS else time.training_overhead_seconds
     )
 
 
@@ -95,11 +112,7 @@ def cell_line(row: CellRow, metric: FigureColumn, examples: int) -> CellLine | N
     """
     total = row.estimate(metric)
     weight = _per_second(row, metric)
-    overhead = (
-        row.time.overhead_seconds
-        if metric is FigureColumn.SECONDS
-        else row.time.training_overhead_seconds
-    )
+    overhead = _overhead(row.time, metric)
     if total is None or weight is None or overhead is None:
         return None
     fixed = overhead * weight

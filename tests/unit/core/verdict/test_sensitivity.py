@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
-from tests.unit.run_samples import known
+from tests.unit.run_samples import completed_result, known, make_suite
 from tests.unit.verdict_samples import BEST, SECOND, make_estimate, make_row
+from traindyno.core.costs.projection import project_run
 from traindyno.core.verdict.cell_row import CellRow
+from traindyno.core.verdict.cell_runs import CellRuns
 from traindyno.core.verdict.sensitivity import (
     cell_line,
     find_break_even,
     find_crossover,
     find_sensitivity,
+    overheads_of,
 )
 from traindyno.figures.table import FigureColumn
 
@@ -123,6 +126,16 @@ def test_overheads_that_trials_do_not_tell_apart_have_no_crossover(
     overheads: dict[str, list[float]],
 ) -> None:
     assert told_crossings(overheads, FigureColumn.SECONDS) == []
+
+
+def test_the_wait_for_an_instance_is_no_overhead_of_a_cost() -> None:
+    suite = make_suite(matrix={"instance": (TRN1,)})
+    result = completed_result(suite.cells[0], 1, suite=suite)
+    projected = known(project_run(result))
+    runs = CellRuns(cell=result.run.cell, measured=(result, result), others=())
+    assert projected.overhead_seconds > projected.training_overhead_seconds
+    assert overheads_of(runs, FigureColumn.SECONDS) == [projected.overhead_seconds] * 2
+    assert overheads_of(runs, FigureColumn.USD) == [projected.training_overhead_seconds] * 2
 
 
 @pytest.mark.parametrize("metric", METRICS)
